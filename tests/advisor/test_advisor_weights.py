@@ -140,7 +140,7 @@ def _scale_of_the_number(
 ) -> float:
     """Return by what Aegis multiplies a number, so that a penalty in rows means something."""
     part = counts.by_fold(Encoding.NUMBERS)
-    square = part.by_class.pair_counts[:, 0].sum(axis=0)[0, 0]
+    square = part.total.every.sum(axis=0)[0, 0]
     total = part.joint.sum(axis=(0, 1))[0]
     n = part.rows.sum()
     spread = square - total**2 / n

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from aegis.measures import Cooccurrence, CountsByFold
-from aegis.measures.by_fold import ShownLevels, later
+from aegis.measures.by_fold import ClassCounts, OtherFolds, ShownLevels, later
 
 
 @st.composite
@@ -73,6 +73,29 @@ def cooccurrence(codes, label):
     return Cooccurrence.of(*stack(codes, label))
 
 
+class Pairs(ClassCounts):
+    """Counts of all pairs of levels in memory, shape (K, C, d, d), read on and below the diagonal."""
+
+    def __init__(self, whole, first=0):
+        self.whole = whole
+        below = np.tril(whole)[:, :, first:]
+
+        def count(some):
+            return below.sum(axis=1, keepdims=True) if some is None else below[:, some]
+
+        super().__init__(count, max(whole.shape[1], 1), max(whole.shape[1], 1))
+
+
+def by_fold(rows, joint, total, offsets, chance=None):
+    """Return the counts of the levels that vary, and where those of each attribute start."""
+    count = joint.sum(axis=(0, 1))
+    varying = np.flatnonzero((count > 0) & (count < rows.sum()))
+    pairs = Pairs(total[:, :, varying[:, None], varying])
+    chance = None if chance is None else chance[varying]
+    counts = CountsByFold(rows, joint[..., varying], pairs, OtherFolds.of(rows), chance=chance)
+    return counts, np.searchsorted(varying, offsets)
+
+
 def in_parts(codes, label, fold, levels=None):
     """Return the counts by part and class of rows of codes, and the offsets."""
     levels = levels or [int(column.max()) + 2 for column in codes.T]
@@ -86,7 +109,7 @@ def in_parts(codes, label, fold, levels=None):
         rows[k, y] += 1
         joint[k, y, own] += 1
         total[k, y, own[:, None], own] += 1
-    return CountsByFold(rows, joint, total), offsets
+    return by_fold(rows, joint, total, offsets)
 
 
 def by_attribute(joint, offsets):
@@ -100,8 +123,7 @@ def in_thresholds(
     """Return counts with thresholds for the levels of ordered attributes, as `thresholds` does.
 
     The indicator of level t becomes that of t or a later level, so that the coefficient of a
-    threshold is the step between neighbours. Levels that no row shows are left out: two thresholds
-    with nothing between them are one.
+    threshold is the step between neighbours.
 
     Parameters
     ----------
@@ -112,19 +134,17 @@ def in_thresholds(
     ordered
         Per attribute whether its levels have an order.
     """
-    shown = np.flatnonzero(counts.joint.sum(axis=(0, 1)) > 0)
-    joint, total = counts.joint[..., shown], counts.total[:, :, shown[:, None], shown]
-    chance = None if counts.chance is None else counts.chance[shown]
-    bounds = np.searchsorted(shown, offsets)
+    joint, total = counts.joint.copy(), counts.total.whole.copy()
+    chance = None if counts.chance is None else counts.chance.copy()
     for place, known in enumerate(ordered):
         if known:
-            own = slice(int(bounds[place]), int(bounds[place + 1]))
+            own = slice(int(offsets[place]), int(offsets[place + 1]))
             joint[:, :, own] = later(joint[:, :, own], 2)
             total[:, :, own] = later(total[:, :, own], 2)
             total[:, :, :, own] = later(total[:, :, :, own], 3)
             if chance is not None:
                 chance[own] = later(chance[own], 0)
-    return CountsByFold(counts.rows, joint, total, chance)
+    return by_fold(counts.rows, joint, total, offsets, chance)[0]
 
 
 def rows_of(table):

@@ -8,19 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from measures_brute import by_attribute, cooccurrence, data, in_parts, in_thresholds, onehot
+from measures_brute import (
+    Pairs,
+    by_attribute,
+    cooccurrence,
+    data,
+    in_parts,
+    in_thresholds,
+    onehot,
+)
 from scipy.stats import binom, norm
 
 from aegis.errors import InternalError
 from aegis.measures import CountsByFold, Encoding, discriminant, get, naive_bayes, out_of_fold
 from aegis.measures.auc_bound import reachable_auc
-from aegis.measures.by_fold import (
-    OWN_COVARIANCES,
-    ClassCounts,
-    CommonLevels,
-    OtherFolds,
-    varying_only,
-)
+from aegis.measures.by_fold import OWN_COVARIANCES, ClassCounts, CommonLevels, OtherFolds
 from aegis.measures.discriminant import PENALTIES
 
 measure = get("held-out-auc")
@@ -132,11 +134,9 @@ def explicit_alike(codes, label, fold, penalty):
 @given(rows=many_classes())
 def test_many_classes_are_scored_by_the_counts_of_all_rows_and_label_tables(rows):
     codes, label, fold = rows
-    counts, offsets = in_parts(codes, label, fold)
+    counts, bounds = in_parts(codes, label, fold)
     expected = [explicit_alike(codes, label, fold, penalty) for penalty in PENALTIES]
-    varying, places = varying_only(counts)
-    bounds = np.searchsorted(places, offsets)
-    whole = replace(below(varying), by_attribute=by_attribute(varying.joint, bounds))
+    whole = replace(counts, by_attribute=by_attribute(counts.joint, bounds))
     assert out_of_fold(whole).aucs[0] == pytest.approx(expected, abs=1e-8)
     assume(bounds[1])
     apart = split(whole, bounds, 1)
@@ -153,12 +153,12 @@ def test_many_classes_are_scored_by_the_counts_of_all_rows_and_label_tables(rows
 def test_no_counts_by_class_are_made_of_many_classes():
     random = np.random.default_rng(4)
     label, fold = np.arange(400) % 40, random.integers(0, 5, 400)
-    counts = below(varying_only(in_parts(random.integers(0, 4, (400, 3)), label, fold)[0])[0])
+    counts = in_parts(random.integers(0, 4, (400, 3)), label, fold)[0]
     asked = []
 
     def count(some):
         asked.append(some)
-        return counts.total.sum(axis=1, keepdims=True)
+        return np.tril(counts.total.whole).sum(axis=1, keepdims=True)
 
     scores = out_of_fold(replace(counts, total=ClassCounts(count, 40, 1)))
     assert scores.aucs[0] == pytest.approx(out_of_fold(counts).aucs[0], abs=1e-12)
@@ -171,7 +171,7 @@ def test_noise_varies_the_directions_of_many_classes_by_their_covariance():
     label = np.concatenate([np.arange(classes)] * 3 + [np.zeros(30, dtype=int)])
     fold = np.arange(len(label)) // classes % 3
     codes = np.where(random.random((len(label), 2)) < 0.5, label[:, None] % 3, 1)
-    counts = varying_only(in_parts(codes, label, fold)[0])[0]
+    counts = in_parts(codes, label, fold)[0]
     features = _indicators(codes)[:, _indicators(codes).std(axis=0) > 0]
     chance = random.normal(size=(features.shape[1], 2))
     added = out_of_fold(replace(counts, chance=chance), [10.0]).second - (
@@ -196,7 +196,7 @@ def test_noise_varies_the_directions_of_many_classes_by_their_covariance():
 def test_many_classes_are_factorised_once(monkeypatch):
     random = np.random.default_rng(4)
     label = np.arange(400) % 40
-    counts = below(in_parts(random.integers(0, 4, (400, 3)), label, random.integers(0, 5, 400))[0])
+    counts = in_parts(random.integers(0, 4, (400, 3)), label, random.integers(0, 5, 400))[0]
     factors = []
     solved = discriminant.solved
     monkeypatch.setattr(discriminant, "solved", lambda *a: factors.append(1) or solved(*a))
@@ -210,17 +210,19 @@ def test_thresholds_are_counts_of_rows_on_one_side(rows, ordered):
     folds, offsets = in_parts(codes, label, fold)
     known = ordered[: codes.shape[1]]
     found = in_thresholds(folds, offsets, known)
-    steps = np.zeros((len(label), offsets[-1]))
-    for i, column in enumerate(codes.T):
-        for level in range(offsets[i + 1] - offsets[i]):
-            steps[:, offsets[i] + level] = column >= level if known[i] else column == level
-    shown = (folds.joint.sum(axis=(0, 1)) > 0).nonzero()[0]
-    steps = steps[:, shown]
+    steps = np.column_stack(
+        [
+            column >= level if known[i] else column == level
+            for i, column in enumerate(codes.T)
+            for level in np.unique(column)
+        ]
+    ).astype(float)
+    steps = steps[:, (steps == 0).any(axis=0)]
     for k in range(folds.rows.shape[0]):
         for y in range(folds.rows.shape[1]):
             own = steps[(fold == k) & (label == y)]
             assert np.array_equal(found.joint[k, y], own.sum(axis=0))
-            assert np.array_equal(found.total[k, y], own.T @ own)
+            assert np.array_equal(found.total.whole[k, y], own.T @ own)
 
 
 @given(rows=divided())
@@ -265,44 +267,29 @@ def test_a_rare_class_counts_as_much_as_a_frequent_one():
 
 
 def test_counts_that_do_not_fit_or_are_no_numbers_are_refused():
+    rows, broken = np.full((2, 2), 4.0), np.ones((2, 2, 3, 3))
+    broken[0, 0, 1, 0] = np.nan
+    outside = OtherFolds.of(rows)
     with pytest.raises(InternalError, match="Counts by fold"):
-        CountsByFold(np.ones((2, 2)), np.ones((2, 2, 3)), np.ones((2, 2, 3, 4)))
-    broken = np.ones((2, 2, 3, 3))
-    broken[0, 0, 0, 1] = np.nan
+        CountsByFold(np.ones((2, 3)), np.ones((2, 2, 3)), Pairs(broken), outside)
     with pytest.raises(InternalError):
-        out_of_fold(CountsByFold(np.full((2, 2), 4.0), np.ones((2, 2, 3)), broken))
+        out_of_fold(CountsByFold(rows, np.ones((2, 2, 3)), Pairs(broken), outside))
     with pytest.raises(InternalError, match="needs folds"):
         measure(cooccurrence(np.array([[0], [1]]), np.array([0, 1])))
-
-
-def below(counts):
-    """The same counts on the diagonal and below it alone, with what is outside of parts beside."""
-    outside = OtherFolds.of(counts.rows)
-    return replace(counts, total=np.tril(counts.total), below=True, outside=outside)
-
-
-@given(rows=divided())
-def test_half_of_the_counts_says_the_same(rows):
-    whole = in_parts(*rows)[0]
-    half = below(varying_only(whole)[0])
-    assert naive_bayes(half).aucs[0] == pytest.approx(naive_bayes(whole).aucs[0], abs=1e-8)
-    for given_half in half, replace(half, outside=None):
-        scores, expected = out_of_fold(given_half), out_of_fold(whole)
-        assert scores.aucs[0] == pytest.approx(expected.aucs[0], abs=1e-8)
-        assert scores.second == pytest.approx(expected.second, abs=1e-6)
-    assert reachable_auc(half) == pytest.approx(reachable_auc(whole), abs=1e-8)
 
 
 def split(counts, bounds, common):
     """Counts of attributes of which the first `common` ones are taken for those of many."""
     first = int(bounds[common])
     alone = replace(
-        counts, joint=counts.joint[..., :first], total=counts.total[..., :first, :first]
+        counts,
+        joint=counts.joint[..., :first],
+        total=Pairs(counts.total.whole[..., :first, :first]),
     )
     levels = np.diff(bounds[common:]).tolist()
     return replace(
         counts,
-        total=counts.total[:, :, first:],
+        total=Pairs(counts.total.whole, first),
         common=CommonLevels(alone),
         blocks=list(enumerate(levels)),
     )
@@ -310,15 +297,13 @@ def split(counts, bounds, common):
 
 @given(rows=divided(), common=st.integers(1, 3))
 def test_counts_with_common_levels_say_the_same(rows, common):
-    counts, offsets = in_parts(*rows)
-    varying, places = varying_only(counts)
-    bounds = np.searchsorted(places, offsets)
-    whole = replace(below(varying), by_attribute=by_attribute(varying.joint, bounds))
+    counts, bounds = in_parts(*rows)
+    whole = replace(counts, by_attribute=by_attribute(counts.joint, bounds))
     assume(common < len(bounds) - 1 and bounds[common])
     apart = split(whole, bounds, common)
     for own in (None, *range(whole.rows.shape[1])):
         for k in range(len(whole.rows)):
-            pieces = (c.square(own).of_fold(k, below=c.below) for c in (apart, varying))
+            pieces = (c.square(own).of_fold(k) for c in (apart, whole))
             assert np.array_equal(*pieces)
     assert reachable_auc(apart) == pytest.approx(reachable_auc(whole), abs=1e-8)
     for scores_of in (out_of_fold, naive_bayes, out_of_fold):  # once solved, and remembered
@@ -329,7 +314,7 @@ def test_counts_with_common_levels_say_the_same(rows, common):
 
 
 def test_common_levels_have_no_noise():
-    counts = below(in_parts(np.array([[0], [1]]), np.array([0, 1]), np.array([0, 1]))[0])
+    counts = in_parts(np.array([[0], [1]]), np.array([0, 1]), np.array([0, 1]))[0]
     CommonLevels(counts)
     with pytest.raises(InternalError, match="without noise"):
         CommonLevels(replace(counts, chance=np.zeros((counts.joint.shape[-1], 1))))

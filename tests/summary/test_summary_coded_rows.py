@@ -18,7 +18,7 @@ from aegis.sources.open import stored_batches
 from aegis.summary import coded_rows
 from aegis.summary.coded_rows import join_parts, read_rows
 from aegis.summary.codes import encode, stored_codes
-from aegis.summary.frequency import distinct_keys, rows_by_key
+from aegis.summary.frequency import distinct_keys
 
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ä", "a b"]))
 NUMBERS = st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, float("nan"), -3.0]))
@@ -133,4 +133,3 @@ def test_distinct_keys_are_those_of_sorting(keys: list[int]) -> None:
     wanted = np.unique(key, return_index=True, return_inverse=True, return_counts=True)[1:]
     for own, other in zip(distinct_keys(key), wanted, strict=True):
         assert own.tolist() == other.tolist()
-    assert sorted(rows_by_key(key)) == sorted(wanted[2])

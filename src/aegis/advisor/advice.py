@@ -520,8 +520,6 @@ def _cell(value: object) -> str:
 def _remedy(removed: int, rows: int) -> str:
     """Return a hint that says which suppression limit would admit the configuration that breaks the
     rule least, or that no limit would.
-
-    `removed` is the number of rows that must be removed, out of `rows` rows.
     """
     limit = -(-removed * 10_000 // rows) / 10_000
     if removed < rows and limit < 1:
@@ -547,15 +545,13 @@ ALIKE = 0.005
 
 
 def caveats_of(advice: Advice) -> tuple[str, ...]:
-    """Return the reasons why the best release may be less useful than its score suggests, as
-    sentences.
-    """
+    """Return sentences on why the best release may be less useful than its score suggests."""
     return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
 
 
 def _rarest(advice: Advice) -> tuple[str, float, float]:
-    """Return the class of the label with the fewest rows, the number of its rows, and their share.
-    If the label has fewer than two classes, the number is infinite.
+    """Return the class with the fewest rows, their number, and their share; infinity without two
+    classes.
     """
     rows = {name: n for name, n in advice.summary.get("classes", {}).items() if n > 0}
     if len(rows) < 2:
@@ -565,8 +561,8 @@ def _rarest(advice: Advice) -> tuple[str, float, float]:
 
 
 def class_of_few_rows(advice: Advice) -> Quoting | None:
-    """Return how few rows a label class has, if they are too few to predict the metric of trained
-    models; else None.
+    """Return the rows of a label class, if too few to predict the metric of trained models; else
+    None.
     """
     name, rows, _ = _rarest(advice)
     if advice.expectation is None or rows >= FEWEST:
@@ -588,10 +584,9 @@ def _few_rows(advice: Advice) -> tuple[str, ...]:
 
 
 def _rare_class(advice: Advice) -> tuple[str, ...]:
-    """Return a warning if a class is rare and the score weights rows, not classes.
-
-    A model that never predicts a rare class is nearly always right. So releases may have the same
-    accuracy, although they predict the class differently well (AUC).
+    """Return a warning if a class is rare and the score weights rows, not classes. A model that
+    never predicts a rare class is nearly always right, so releases may have the same accuracy,
+    although they predict the class differently well (AUC).
     """
     name, _, share = _rarest(advice)
     if share >= RARE or MEASURES.get(advice.measure).unit == "AUC":
@@ -643,10 +638,8 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 
 def with_caveats(advice: Advice, earlier: tuple[str, ...] = ()) -> Advice:
-    """Return a copy of the advice whose warnings include the reasons why the best release may be
-    less useful than its score suggests.
-
-    `earlier` lists the reasons to remove, which a call added for another best release.
+    """Return a copy of the advice whose warnings include `caveats_of`, and not those in `earlier`,
+    which a call added for another best release.
     """
 
     def warnings() -> tuple[str, ...]:
@@ -657,23 +650,16 @@ def with_caveats(advice: Advice, earlier: tuple[str, ...] = ()) -> Advice:
 
 
 def with_first(advice: Advice, first: Callable[[], Sequence[str]]) -> Advice:
-    """Return a copy of the advice whose warnings begin with those that `first` returns. It is
-    called when somebody first reads the warnings.
+    """Return a copy of the advice whose warnings begin with those that `first` returns when they
+    are read.
     """
     return changed(advice, warnings=later(lambda: (*first(), *advice.warnings)))
 
 
 def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
     """Return a warning if a class is rare, and the expected AUC would put another configuration
-    first than the metric of the ranking does: the one with the largest expected AUC among the best.
-    If the metric is the AUC or no metric of models, the result is empty.
-
-    Parameters
-    ----------
-    ranking
-        Configurations, best first; record-level releases are skipped.
-    scorer, measure
-        The scorer and the measure that scored them.
+    first than the metric of the ranking does. If the metric is the AUC or no metric of models, the
+    result is empty. Record-level releases are skipped.
     """
     label_rows = [rows for rows in scorer.label_rows if rows > 0]
     if measure.constant is None or measure.unit == "AUC" or len(label_rows) < 2:

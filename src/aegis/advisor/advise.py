@@ -105,11 +105,8 @@ def configurations_to_rank(
     owner_listed: Sequence[Configuration] = (),
 ) -> list[Configuration]:
     """Return the configurations to rank: those that the request lists, or as many random ones as it
-    wants. If the request says neither, these are the policy's configurations. If the policy has
-    none, they are those in `owner_listed`; if `owner_listed` is empty, 50 random ones.
-
-    For the configurations in `owner_listed`, the owner of a protected summary states whether they
-    meet the rule.
+    wants; else those of the policy, else those in `owner_listed` (for which the owner of a
+    protected summary states whether they meet the rule), else 50 random ones.
 
     Raises
     ------
@@ -135,27 +132,17 @@ def configurations_to_rank(
 
 
 def combinations(summary: WithCandidates) -> int:
-    """Return how many configurations can be made by choosing one candidate mask for each
-    attribute.
-    """
+    """Return how many configurations the candidate masks make."""
     return math.prod(len(a.candidates) for a in summary.all_attributes)
 
 
 def generate(summary: WithCandidates, count: int, *, seed: int = 0) -> list[Configuration]:
-    """Return different configurations: first those that mask least, then others drawn at random.
+    """Return different configurations: first those that mask least, then others drawn at random. If
+    there are fewer combinations than `count`, fewer are returned.
 
     The first configuration masks every attribute least. The next ones coarsen all quasi-identifiers
     step by step, and mask other attributes least. They make up at most a share `LADDER_SHARE` of
     `count`. In all others, each mask is drawn uniformly from its attribute's candidates.
-
-    Parameters
-    ----------
-    summary
-        The summary with the candidate masks.
-    count
-        Number of configurations; fewer are returned if there are fewer combinations.
-    seed
-        The same seed draws the same configurations.
 
     Raises
     ------
@@ -193,9 +180,8 @@ def generate(summary: WithCandidates, count: int, *, seed: int = 0) -> list[Conf
 
 
 def _ladder(attributes: Sequence[AttributeWithMasks], most: int) -> list[tuple[int, ...]]:
-    """Return at most `most` combinations of the candidates of `attributes`, each as one candidate
-    index per attribute: the least masked one first, then ever coarser masks of the
-    quasi-identifiers.
+    """Return at most `most` combinations, each as one candidate index per attribute: the least
+    masked one first, then ever coarser masks of the quasi-identifiers.
     """
     # From the candidate that shows the most values to the one that shows the fewest; ties as declared.
     orders = [

@@ -34,17 +34,8 @@ def best_release(
     than the margin within which scores count as equal, it is compared with releases that suppress
     fewer rows. A class of the label that a release loses counts as a class that nothing predicts.
 
-    Parameters
-    ----------
-    first
-        The configuration that the ranking recommends.
-    released
-        Counts the rows of releases.
-    scorer, measure
-        The scorer of the summary, and the measure of the ranking.
-    sparing
-        Function that returns the configuration to recommend among those that suppress at most the
-        given number of rows; None if there is none.
+    `sparing` returns the configuration to recommend among those that suppress at most the given
+    number of rows; None if there is none.
     """
     plan = released.plan
     removed = spared = plan.check(first).suppressed_rows

@@ -52,15 +52,8 @@ from aegis.words import json_fields
 
 @dataclass(frozen=True)
 class AttributeShare:
-    """The number of rows that would still fail the rule if no release showed one of the attributes.
-
-    Attributes
-    ----------
-    attribute
-        Name of the attribute.
-    suppressed_rows
-        Number of rows in failing joint classes if the attribute is left out. A joint class has the
-        rows that look equal in every release.
+    """The number of rows in failing joint classes (rows that look equal in every release) if no
+    release showed one of the attributes.
     """
 
     attribute: str
@@ -76,16 +69,10 @@ class Composition:
     ----------
     releases
         Names of the releases.
-    rows
-        Number of rows of the table.
-    classes
-        Number of joint classes.
-    alone
-        Number of rows that are alone in their joint class.
-    verdict
-        Whether the joint classes meet the rule, and how many rows fail.
-    each
-        Whether each release separately meets the rule, and how many rows fail.
+    rows, classes, alone
+        The numbers of rows, of joint classes, and of rows that are alone in theirs.
+    verdict, each
+        Whether the joint classes, and those of each release, meet the rule, and how many rows fail.
     attributes
         For each quasi-identifier, the number of rows that would still fail without it; the smallest
         number comes first.
@@ -109,18 +96,13 @@ class Composition:
 
     @property
     def holds(self) -> bool:
-        """Whether every class that the releases form together meets the rule without any
-        suppression.
-        """
+        """Whether every joint class meets the rule without any suppression."""
         return self.verdict.suppressed_rows == 0
 
     @property
     def breaking(self) -> tuple[str, ...]:
-        """The quasi-identifiers, sorted by how much they contribute to breaking the rule, the
-        largest contribution first.
-
-        The effect of a quasi-identifier is how many fewer rows would fail without it.
-        Quasi-identifiers without an effect are left out.
+        """The quasi-identifiers without which fewer rows would fail, those with the largest effect
+        first.
         """
         failing = self.verdict.suppressed_rows
         return tuple(a.attribute for a in self.attributes if a.suppressed_rows < failing)
@@ -140,9 +122,8 @@ class Composition:
 
 
 def read_release(path: str | Path, policy: Policy) -> Configuration:
-    """Read the configuration of a release from its certificate (JSON) or from a YAML file.
-
-    `policy` names the columns that the masks must fit.
+    """Read the configuration of a release from its certificate (JSON) or from a YAML file. `policy`
+    names the columns that the masks must fit.
 
     Raises
     ------
@@ -180,9 +161,8 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
 def _certificate(
     file: Path, policy: Policy
 ) -> tuple[dict[str, Any], str, tuple[Mapping[str, Any], ...], Mapping[str, Any]]:
-    """Return the masks in a certificate for the columns of `policy`, its digest, the earlier releases
-    that it lists, and the rows of its table, its suppressed rows and its rule
-    (`Configuration.certified`).
+    """Return the masks in a certificate for the columns of `policy`, its digest, the earlier
+    releases that it lists, and `Configuration.certified`.
     """
     try:
         document = json.loads(read_text(file, "certificate", DataError))
@@ -214,7 +194,7 @@ def _certificate(
 def _masks_under(
     policy: Policy, masks: Mapping[str, Any], document: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the masks of a certificate (`document`), for a policy that may have another label.
+    """Return the masks of a certificate for a policy that may have another label.
 
     The certificate states no mask for the label of its release, which showed the label. This policy
     needs no mask for a column that it does not score, such as its own label.
@@ -234,7 +214,7 @@ def _masks_under(
 
 def certified_rows(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rows of the table, the suppressed rows and the rule that a certificate states. A
-    number that it does not state is None. A rule that it does not state has no requirements.
+    number that it does not state is None; a rule has no requirements.
 
     Raises
     ------
@@ -270,26 +250,11 @@ def summary_after(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Summary:
-    """Summarise a table with equivalence classes that also distinguish the values that earlier
-    releases showed.
+    """Summarise a table (anything that `aegis.summarize` accepts, or a `Summary`) with equivalence
+    classes that also distinguish the values that earlier releases showed.
 
     Ranking and search then check each configuration together with all earlier releases. Proofs that
     a configuration is the best stay valid.
-
-    Parameters
-    ----------
-    table
-        Anything that `aegis.summarize` accepts, or a `Summary`.
-    policy
-        Roles, candidate masks and the rule.
-    releases
-        The earlier releases.
-    exact
-        Whether to count all pairs of values exactly instead of from a sample.
-    seed
-        Random seed of the sample.
-    progress
-        Shows the progress.
 
     Raises
     ------
@@ -323,8 +288,8 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
 
 
 def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
-    """Return a copy of the summary with equivalence classes that also distinguish the values that
-    earlier releases showed.
+    """Return a copy of the summary whose classes also distinguish the values that earlier releases
+    showed.
     """
     require_same_table(releases, summary.rows)
     frequency = _frequency(summary)
@@ -344,8 +309,8 @@ def _frequency(summary: Summary) -> FrequencyTable:
 
 
 def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) -> Ints:
-    """Return the equivalence class of each cell of the frequency table in one release, shape
-    (cells,). A cell is a combination of values that occurs.
+    """Return the equivalence class of each cell (combination of values) in one release, shape
+    (cells,).
     """
     columns = []
     for name in frequency.quasi:
@@ -357,8 +322,8 @@ def _codes(summary: Summary, frequency: FrequencyTable, release: Configuration) 
 
 
 def _groups(attribute: AttributeSummary, mask: Mask, release: str) -> Ints:
-    """Return the group of each of the attribute's V values under a mask, shape (V,). Values of a
-    group have the same masked value. `release` is the name for error messages.
+    """Return the group of each of the attribute's values under a mask, shape (V,). `release` is the
+    name for error messages.
 
     Raises
     ------
@@ -459,8 +424,8 @@ def compose(
 def summary_of(
     table: Any, policy: Policy, releases: Sequence[Configuration], progress: Progress = SILENT
 ) -> Summary:
-    """Summarise a table with the masks of all releases as candidates. If `table` is already a
-    summary, check that it was made under this policy, and return it.
+    """Summarise a table with the masks of all releases as candidates. A summary is returned, if it
+    was made under this policy.
     """
     require_joint_rule(policy)
     if isinstance(table, Summary):
@@ -471,8 +436,9 @@ def summary_of(
 
 
 class _Joint:
-    """The joint classes of several releases, and checks of a rule on these classes. A joint class
-    has the rows that look equal in every release.
+    """The joint classes of several releases (rows that look equal in every release), and checks of
+    a rule on them. `leave_out` names an attribute to ignore. A cell is a combination of values in
+    the frequency table.
     """
 
     def __init__(self, summary: Summary, rule: PrivacyRule, hierarchies: Mapping[str, Any]) -> None:
@@ -481,16 +447,13 @@ class _Joint:
         self.plan = PrivacyPlan(summary, rule, hierarchies=hierarchies)
 
     def codes(self, release: Configuration, leave_out: str | None = None) -> Ints:
-        """Return the equivalence class of each cell of the frequency table in a release, shape
-        (cells,). A cell is a combination of values that occurs; `leave_out` names an attribute to
-        ignore.
-        """
+        """Return the equivalence class of each cell in a release, shape (cells,)."""
         masks = {n: m for n, m in release.masks.items() if n != leave_out}
         return _codes(self.summary, self.frequency, Configuration(release.name, masks))
 
     def check(self, releases: Sequence[Configuration]) -> Verdict:
-        """Return whether the joint classes of releases meet the rule, and how many rows fail, as if
-        every release showed all rows. A joint class has the rows that look equal in every release.
+        """Return whether the joint classes meet the rule, and how many rows fail, as if every
+        release showed all rows.
         """
         codes = [self.codes(release) for release in releases]
         return self.rule.check(self._count(combine(codes, self.frequency.cells), releases))
@@ -503,21 +466,13 @@ class _Joint:
         leave_out: str | None = None,
         as_made: bool = False,
     ) -> Ints:
-        """Number the cells of the frequency table (combinations of values that occur) by what the
-        releases show of them, shape (cells,): two cells have the same number if every release shows
-        them in the same way, or suppresses both. A cell that no release shows has the number 0.
+        """Number the cells by what the releases show of them, shape (cells,): two cells have the
+        same number if every release shows them in the same way, or suppresses both. A cell that no
+        release shows has the number 0.
 
-        Parameters
-        ----------
-        releases
-            The releases, in the order in which they were made.
-        start
-            The numbers of the cells in releases that were made still earlier, shape (cells,).
-        leave_out
-            Name of an attribute that is ignored in every release.
-        as_made
-            Whether to suppress the cells that the real releases suppressed (True), or those that
-            they would suppress without the attribute `leave_out` (False).
+        `start` has the numbers in still earlier releases. If `as_made`, the cells that the real
+        releases suppressed are suppressed, else those that they would suppress without the
+        attribute `leave_out`.
         """
         codes = [self.codes(release, leave_out) for release in releases]
         before = np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start
@@ -536,12 +491,9 @@ class _Joint:
     def judged(
         self, releases: Sequence[Configuration], leave_out: str | None = None
     ) -> tuple[Verdict, Ints]:
-        """Check, for each release from the second on, whether it meets the rule together with the
-        releases before it. Return the verdict on the first that fails, or on the last release if
-        none fails.
-
-        Also return the number of rows of each joint class (rows that look equal in every release)
-        before suppression, shape (classes,). `leave_out` names an attribute to ignore.
+        """Check, for each release from the second on, whether it meets the rule together with those
+        before it. Return the verdict on the first that fails (or on the last release), and the rows
+        of each joint class before suppression, shape (classes,).
         """
         if leave_out is None:
             self.trace(releases)  # compares suppressed rows with those that each certificate states
@@ -564,8 +516,6 @@ class _Joint:
         """Return the joint classes of all rows that are in at least one release. These rows are
         already released, so none of them can be suppressed any more.
 
-        `leave_out` names an attribute that is ignored in every release.
-
         Raises
         ------
         DataError
@@ -582,13 +532,9 @@ class _Joint:
     def _count(
         self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None
     ) -> ClassTable:
-        """Return the classes with their numbers of rows and their numbers of rows by protected
-        value. Two protected values count as different if one of the `releases` shows them as
-        different.
-
-        `ids` has the class of each cell (combination of values) of the frequency table, shape
-        (cells,). `earlier` has a number for each cell; cells that look the same in all earlier
-        releases have the same number.
+        """Return the classes with their rows and their rows by protected value; values differ if
+        one of the `releases` shows them as different. `ids` has the class of each cell, and
+        `earlier` numbers what all earlier releases show of it, shape (cells,).
         """
         frequency = replace(self.frequency, earlier=earlier)
         sensitive = {}

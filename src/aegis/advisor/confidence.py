@@ -62,10 +62,8 @@ _STUDENT = (
 
 
 class FoldScorer(Scorer):
-    """Scores configurations on all rows except those of one fold, one of the parts into which the
-    rows were divided at random.
-
-    The counts by fold put all rare masked values of an attribute together. So do the scores.
+    """Scores configurations on all rows except those of one fold. The counts by fold put all rare
+    masked values of an attribute together, and so do the scores.
     """
 
     def __init__(self, scorer: Scorer, fold: int) -> None:
@@ -115,8 +113,8 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
 
 
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
-    """Return a sentence if standard errors of some configurations were left out, because they would
-    take too long. If none were left out, the result is empty.
+    """Return a sentence if standard errors of some configurations would take too long, else
+    nothing.
     """
     few = compared(scorer, choices, measure)
     if measure.label is LabelKind.SEVERAL or few == min(len(choices), COMPARED):
@@ -161,9 +159,7 @@ def jackknife(
 
 
 def standard_errors(values: Floats) -> Floats:
-    """Return the jackknife standard error of each configuration's score, shape (n,).
-
-    `values` has the score of each of n configurations without each of G folds of the rows, shape
+    """Return the jackknife standard error of each score, (n,), from the scores without each fold,
     (G, n).
     """
     groups = len(values)
@@ -179,20 +175,8 @@ def with_confidence(
     measure: Measure,
     progress: Progress = SILENT,
 ) -> list[Ranked]:
-    """Return the ranking with standard errors of its first entries. Entries that do not differ
-    significantly from the best one are marked as tied.
-
-    Parameters
-    ----------
-    ranking
-        Configurations, best first.
-    choices
-        The candidates of each of the first entries, in the same order. `compared` returns how many
-        of them get standard errors.
-    scorer, measure
-        The scorer and the measure that scored the configurations.
-    progress
-        Shows the progress, one step for each fold.
+    """Return the ranking with standard errors of its first entries, whose candidates are `choices`.
+    Entries that do not differ significantly from the best one are marked as tied.
     """
     chosen = list(choices)[: compared(scorer, choices, measure)]
     values = jackknife(scorer, chosen, measure, progress) if chosen else None
@@ -222,16 +206,9 @@ def sampling_error(scorer: Scorer, measure: Measure, score: float, jackknifed: f
 
 
 def marked_by_folds(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
-    """Return the ranking with the standard errors of the jackknife, and marks of ties.
-
-    Parameters
-    ----------
-    ranking
-        Configurations, best first.
-    values
-        The score of each of the first n entries without each of G folds of the rows, shape (G, n).
-    shrink
-        Factor that converts errors for the rows in the folds to errors for the scored rows.
+    """Return the ranking with the standard errors of the jackknife, and marks of ties. `values` has
+    the scores of the first n entries without each fold, shape (G, n), and `shrink` is as in
+    `shrink_of`.
     """
     errors = shrink * standard_errors(values)
     difference_errors = shrink * standard_errors(values - values[:, :1])
@@ -239,18 +216,8 @@ def marked_by_folds(ranking: Sequence[Ranked], values: Floats, shrink: float) ->
 
 
 def marked(ranking: Sequence[Ranked], errors: Floats, limits: Floats) -> list[Ranked]:
-    """Return the ranking after adding standard errors to its first entries, and marking those that
-    are tied with the best.
-
-    Parameters
-    ----------
-    ranking
-        Configurations, best first.
-    errors
-        Standard error of the score of each of the first n entries, shape (n,).
-    limits
-        How far each of these scores may differ from the best one without a significant difference,
-        shape (n,).
+    """Return the ranking with the standard errors of its first n entries, and marks of those that
+    differ from the best score by at most their entry in `limits`, shape (n,).
     """
     best = ranking[0]
     compared_entries = [
@@ -265,9 +232,8 @@ def marked(ranking: Sequence[Ranked], errors: Floats, limits: Floats) -> list[Ra
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
-    """Return whether the score of a configuration differs from the best score by at most `limit`,
-    so that the difference may be chance. The result is None if one of the two configurations breaks
-    the rule.
+    """Return whether the score differs from the best one by at most `limit`, so that the difference
+    may be chance; None if one of the two configurations breaks the rule.
     """
     if best.admissible is False or ranked.admissible is False:
         return None
@@ -276,8 +242,8 @@ def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
 
 
 def shrink_of(summary: Summary, measure: Measure) -> float:
-    """Return the factor that converts standard errors for the rows in the folds to standard errors
-    for all scored rows.
+    """Return the factor that converts standard errors for the rows in the folds to those for all
+    scored rows.
 
     It is 1 for measures of whole configurations, which use the rows in the folds. Measures of
     single attributes use all rows, of which the folds may have only a sample.
@@ -288,9 +254,7 @@ def shrink_of(summary: Summary, measure: Measure) -> float:
 
 
 def student_quantile(freedom: int) -> float:
-    """Return the 97.5 % quantile (`CERTAINTY`) of Student's t distribution with `freedom` degrees
-    of freedom.
-    """
+    """Return the 97.5 % quantile (`CERTAINTY`) of Student's t distribution."""
     if freedom <= len(_STUDENT):
         return _STUDENT[freedom - 1]
     from scipy.special import stdtrit
@@ -339,17 +303,8 @@ def hidden_share(
 
     The share is 1 - I(value; masked value) / H(value). It is 0 if each value follows from its
     masked value, and 1 if the masked value carries no information. It is 0 for an attribute with
-    one value.
-
-    Parameters
-    ----------
-    attribute
-        The attribute, with the counts of its values.
-    candidate
-        The mask.
-    channel
-        For a noise mask, the probability of each of L masked values for each of A atoms (sets of
-        original values), shape (A, L); None for any other mask.
+    one value. For a noise mask, `channel` has the probability of each of L masked values for each
+    of A atoms (sets of original values), shape (A, L).
     """
     counts = attribute.counts.astype(np.float64)
     total = entropy(counts)
@@ -366,9 +321,7 @@ def hidden_share(
 
 
 def configuration_masking(choice: Choice, scorer: Scorer) -> float:
-    """Return how much a configuration masks: the mean of `hidden_share` over its attributes, from 0
-    (nothing is masked) to 1.
-    """
+    """Return the mean of `hidden_share` over the attributes of a configuration."""
     shares = []
     for attribute in scorer.summary.all_attributes:
         if (candidate := choice.get(attribute.name)) is not None:
@@ -388,19 +341,8 @@ def tie_margin(
 
     This margin is `AUC_MARGIN` for an AUC or an accuracy. For any other measure, it is the share
     `UTILITY_MARGIN` of the unmasked utility. It is infinite if scores cannot distinguish masks: if
-    the unmasked table has no utility, or if the best score is within two standard errors of a
-    constant prediction's score.
-
-    Parameters
-    ----------
-    measure
-        The measure of the scores.
-    unmasked, best
-        The score of the unmasked table, and the best score.
-    error
-        Standard error of the best score; None if it is not known.
-    label_rows
-        Number of labelled rows of each class.
+    the unmasked table has no utility, or if the best score is within two standard errors (`error`)
+    of a constant prediction's score.
     """
     sign, none = measure.direction.sign, measure.worst(label_rows)
     utility = sign * (unmasked - none)
@@ -417,22 +359,10 @@ def preferred_first(
     measure: Measure,
     prefer: Prefer,
 ) -> tuple[list[Ranked], FirstByMasking | None]:
-    """Return the ranking with the recommended configuration first. If this configuration does not
-    have the best score, also return the reason (else None).
-
-    The recommended configuration is the one that masks least (or most, as the user prefers) among
-    those whose scores are about equal to the best score.
-
-    Parameters
-    ----------
-    ranking
-        Configurations, best first.
-    choices
-        The candidates of each admissible configuration, in the same order.
-    scorer, measure
-        The scorer and the measure that scored the configurations.
-    prefer
-        What the user prefers; under `SCORE` the ranking does not change.
+    """Return the ranking with the recommended configuration first: the one that masks least (or
+    most, as the user prefers) among those whose scores are about equal to the best score. If it
+    does not have the best score, also return the reason (else None). `choices` are the candidates
+    of each admissible configuration, in the same order.
     """
     if prefer is Prefer.SCORE or not ranking[0].admissible:
         return list(ranking), None

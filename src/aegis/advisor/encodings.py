@@ -1,6 +1,11 @@
 """Encode the levels of masked attributes as indicators, thresholds or numbers, sum counts by atom
 to counts by level (S' G S in theory.md, section 2), and score attributes with too many values,
 which measures of whole configurations leave out.
+
+An atom is a set of values that all candidates of an attribute treat in the same way. A level is a
+masked value; rare masked values together are one level. `level` arrays have the level of each of A
+atoms, shape (A,), or, for a noise mask, the probability of each of L levels for each atom, shape
+(A, L).
 """
 
 from __future__ import annotations
@@ -27,21 +32,18 @@ if TYPE_CHECKING:
 
 
 class CodedMasks(NamedTuple):
-    """The masked attributes of a configuration, all in one encoding. A level is a masked value;
-    rare masked values together are one level.
+    """The masked attributes of a configuration, all in one encoding.
 
     Attributes
     ----------
     levels
-        For each attribute i, the level of each of its A_i atoms (sets of values that all candidates
-        treat in the same way), shape (A_i,). For a noise mask, the probability of each of L_i
-        levels for each atom, shape (A_i, L_i).
+        The level of each atom of each attribute.
     keys
         One key per attribute. If two keys of an attribute are equal, its levels and `numbers` are
         equal.
     numbers
-        For each attribute, the number of each level, shape (L_i,), with NaN for missing numbers;
-        None if the levels have no order. Ordered levels are encoded as thresholds.
+        For each attribute, the number of each level, shape (L,), with NaN for missing numbers; None
+        if the levels have no order. Ordered levels are encoded as thresholds.
     linear
         Whether ordered levels are encoded as numbers instead of thresholds.
     """
@@ -53,17 +55,8 @@ class CodedMasks(NamedTuple):
 
 
 class Encodings(NamedTuple):
-    """The masked attributes of a configuration in three encodings. Masked values without an order
-    are encoded as indicators in all of them.
-
-    Attributes
-    ----------
-    names
-        Each masked value is an indicator (one-hot).
-    thresholds
-        Attributes with an order are encoded as thresholds.
-    numbers
-        Attributes with an order are encoded as numbers.
+    """The masked attributes of a configuration in three encodings: each level as an indicator
+    (`names`), and attributes with an order as `thresholds` or `numbers`.
     """
 
     names: CodedMasks
@@ -76,22 +69,9 @@ def encodings(
     levels: Sequence[Array],
     orders: Sequence[tuple[Array, Floats | None]],
 ) -> Encodings:
-    """Return the masked attributes of a configuration in three encodings: as indicators, thresholds
-    and numbers.
-
-    An atom is a set of values that all candidates of an attribute treat in the same way. A level is
-    a masked value; rare masked values together are one level.
-
-    Parameters
-    ----------
-    candidates
-        The candidate of each attribute.
-    levels
-        For each attribute, the level of each of its A atoms, shape (A,). For a noise mask, the
-        probability of each of L levels for each atom, shape (A, L).
-    orders
-        For each attribute, such levels in their natural order, with the number of each level, shape
-        (L,). If the attribute has no order, the second part is None.
+    """Return the masked attributes of a configuration in three encodings. `orders` has, for each
+    attribute, its levels in their natural order, and the number of each, shape (L,); None without
+    an order.
     """
     ranges, numbers = [level for level, _ in orders], [number for _, number in orders]
     ordered = [(c, number is not None) for c, number in zip(candidates, numbers, strict=True)]
@@ -101,16 +81,8 @@ def encodings(
 
 
 def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
-    """Return, for a numeric attribute, the mean of the original numbers in each of the L levels
-    (masked values), shape (L,). The mean is NaN if all numbers of a level are missing.
-
-    Parameters
-    ----------
-    level
-        The level of each of A atoms (sets of original values), shape (A,). For a noise mask, the
-        probability of each level for each atom, shape (A, L).
-    count, total
-        Count and sum of the numbers in each atom, shape (A,).
+    """Return the mean of the original numbers in each level, shape (L,); NaN if all are missing.
+    `count` and `total` have the count and sum of the numbers in each atom, shape (A,).
     """
     membership = indicators(level)
     rows, summed = count @ membership, total @ membership
@@ -118,21 +90,14 @@ def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:
 
 
 def steps_of(numbers: Floats, rows: Floats) -> Floats:
-    """Return how much the number of each of L levels (masked values) exceeds the number of the
-    level before, shape (L, 1). The columns of the encoding by thresholds, multiplied by these steps
-    and added, give the number.
+    """Return how much the number of each of L levels exceeds the number of the level before, shape
+    (L, 1). The columns of the encoding by thresholds, multiplied by these steps and added, give the
+    number.
 
     The first step is 0, because the origin does not matter. Numbers are scaled to variance 1, so
-    that a penalty means the same for each attribute. A missing number counts as the mean of all
-    others. Then a second column has the steps of an indicator that the number is missing, shape (L,
-    2).
-
-    Parameters
-    ----------
-    numbers
-        Number of each level, NaN where it is missing, shape (L,).
-    rows
-        Number of rows that have each of L levels, shape (L,).
+    that a penalty means the same for each attribute. A missing number (NaN) counts as the mean of
+    all others; a second column then has the steps of an indicator that it is missing. `rows` has
+    the rows of each level.
 
     Examples
     --------
@@ -152,28 +117,24 @@ def steps_of(numbers: Floats, rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CodedAttribute:
-    """One attribute under one mask, in one encoding. Levels (masked values) that no row has are
-    left out.
+    """One attribute under one mask, in one encoding. Levels that no row has are left out.
 
     Attributes
     ----------
     key
         Index of the attribute in the summary, and a key of its mask and encoding.
     level
-        The level of each atom (set of original values); for a noise mask, the probability of each
-        level for each atom.
+        The level of each atom.
     joint
-        Number of rows by fold, class and column of the encoding, shape (K, C, d), for K folds, C
-        classes and d columns.
+        Rows by fold, class and column of the encoding, shape (K, C, d).
     chance
-        For a noise mask with k noisy values, a matrix B, shape (d, k). Counts of rows with drawn
-        noise have the covariance of the expected counts in `joint` plus B B'. Else None.
+        For a noise mask, the matrix B of `CountsByFold.chance`, shape (d, k). Else None.
     occurring
         Indices of the L levels of the mask that occur in the rows, shape (L,).
     level_of_column
         Index of the mask's level for each column of the encoding, shape (d,).
     counted_by
-        Number of different levels by which rows are counted; for a noise mask, the number of atoms.
+        Number of levels by which rows are counted; for a noise mask, the number of atoms.
     ordered
         Whether the columns are thresholds instead of indicators of levels.
     by_level
@@ -196,10 +157,8 @@ class CodedAttribute:
 
     @classmethod
     def number(cls, of: CodedAttribute, numbers: Floats) -> CodedAttribute:
-        """Encode an attribute as a number.
-
-        `of` is the attribute encoded as thresholds. `numbers` has the number of each of its L
-        levels (masked values), shape (L,), with NaN for missing numbers.
+        """Encode an attribute, which is encoded as thresholds (`of`), by the number of each level,
+        shape (L,), with NaN for missing numbers.
         """
         by_level = of.by_level
         steps = steps_of(numbers[of.occurring], by_level.joint.sum(axis=(0, 1)))
@@ -221,18 +180,15 @@ class CodedAttribute:
 
     @property
     def thresholds(self) -> CodedAttribute:
-        """The attribute encoded as thresholds, if this encoding is a number that was computed from
-        them. Otherwise, the attribute itself.
+        """The attribute encoded as thresholds, if this encoding is a number; otherwise the
+        attribute itself.
         """
         return self if self.steps is None else self.steps[1]
 
     def square(self, some: slice | None) -> Floats:
-        """Return the sums, over rows, of the products of each pair of the d columns that encode the
-        attribute, by fold and class, shape (K, c, d, d) for K folds. Only the lower triangle is
-        filled.
-
-        `some` is a range of c label classes. If it is None, all classes are counted together (c =
-        1).
+        """Return the sums, over rows, of the products of each pair of columns, by fold and class,
+        shape (K, c, d, d), on and below the diagonal. `some` is a range of c classes; None counts
+        all together (c = 1).
         """
         if self.steps is None:
             # No row shows two levels; of two thresholds it shows the later one where it shows both.
@@ -245,18 +201,14 @@ class CodedAttribute:
 
     @cached_property
     def of_atoms(self) -> Floats:
-        """What each of A atoms (sets of original values) shows in each of the d columns of the
-        encoding, shape (A, d).
-        """
+        """What each atom shows in each column of the encoding, shape (A, d)."""
         if self.steps is not None:
             steps, thresholds = self.steps
             return thresholds.of_atoms @ steps
         return self.by_column(indicators(self.level), 1)
 
     def by_column(self, block: Floats, axis: int) -> Floats:
-        """Convert counts by level (masked value) to counts by column of the encoding. `axis` is the
-        axis of `block` that has the levels.
-        """
+        """Convert counts by level to counts by column of the encoding, along `axis`."""
         if self.ordered:
             block = later(block, axis)
         complete = self.width == block.shape[axis]
@@ -264,40 +216,34 @@ class CodedAttribute:
 
 
 def _in_classes(joint: Floats, some: slice | None) -> Floats:
-    """Return the counts in a range of classes (`some`). `joint` has counts for K folds, C classes
-    and L levels (masked values), shape (K, C, L). If `some` is None, return the sums over all
-    classes, shape (K, 1, L).
+    """Return the counts, shape (K, C, L), of some classes; for None, the sums over all, shape (K,
+    1, L).
     """
     return joint.sum(axis=1, keepdims=True) if some is None else joint[:, some]
 
 
 def indicators(level: Array) -> Floats:
-    """Return which of L levels (masked values) each of A atoms (sets of original values) has, as 0
-    and 1, shape (A, L). `level` has the level of each atom, shape (A,).
-
-    For a noise mask, `level` already has the probability of each level for each atom, and is
-    returned unchanged.
-    """
+    """Return which level each atom has, as 0 and 1 (or as its probability), shape (A, L)."""
     if level.ndim == 2:
         return level
     return np.eye(int(level.max(initial=0)) + 1)[level]
 
 
 class GroupedCounts(NamedTuple):
-    """The number of rows by level (masked value), and by pairs of levels, under one configuration.
-    With a noise mask, these are expected numbers.
+    """The number of rows by level, and by pairs of levels, under one configuration. With a noise
+    mask, these are expected numbers.
 
     Attributes
     ----------
     counted
         Counts of the pairs of all d levels, shape (d, d), or a function that counts them.
     joint
-        Number of rows with each of d levels in each of C classes, shape (d, C).
+        Rows by level and class, shape (d, C).
     offsets
         Index of the first level of each of m attributes, and then d, shape (m + 1,).
     chance
-        With a noise mask of k noisy values, a matrix B, shape (d, k). Counts of rows with drawn
-        noise have the covariance of the expected counts plus B B'. None without noise.
+        With a noise mask, a matrix B, shape (d, k): counts of rows with drawn noise have the
+        covariance of the expected counts plus B B'. None without noise.
     """
 
     counted: Counted
@@ -307,33 +253,27 @@ class GroupedCounts(NamedTuple):
 
     @property
     def total(self) -> Array:
-        """The number of rows that have both levels of each pair of levels, shape (d, d) for d
-        levels.
-        """
+        """The number of rows that have both levels of each pair, shape (d, d)."""
         return self.counted() if callable(self.counted) else self.counted
 
 
 def _as_whole_numbers(summed: Floats) -> Array:
-    """Return `summed`, an array of sums, as integers if all of them are whole numbers; otherwise
-    (if rows have weights) as floats.
-    """
+    """Return sums as integers if all are whole numbers, else (if rows have weights) as floats."""
     rounded = np.rint(summed)
     return rounded.astype(np.int64) if np.array_equal(rounded, summed) else summed
 
 
 class RowGroups:
-    """Sums counts by atom into counts by level, for many configurations. An atom is a set of values
-    that all candidates of an attribute treat in the same way; a level is a masked value.
+    """Sums counts by atom into counts by level, for many configurations.
 
     Parameters
     ----------
     total
         Function that returns the counts of pairs of D atoms, shape (D, D), dense or sparse.
     joint
-        The number of rows with each of D atoms in each of C classes, shape (D, C).
+        The number of rows by atom and class, shape (D, C).
     offsets
-        Index of the first atom of each of m attributes, and then the number of all atoms, shape (m
-        + 1,).
+        Index of the first atom of each of m attributes, and then D, shape (m + 1,).
     """
 
     def __init__(self, total: Callable[[], Matrix], joint: Floats, offsets: Ints) -> None:
@@ -342,18 +282,7 @@ class RowGroups:
         self._offsets = offsets
 
     def counts(self, levels: Sequence[Array], which: Sequence[int] | None = None) -> GroupedCounts:
-        """Return the counts by level (masked value) of all attributes, or of only those attributes
-        whose indices are in `which`.
-
-        Parameters
-        ----------
-        levels
-            For each attribute i, the level of each of its A_i atoms (sets of original values),
-            shape (A_i,). For a noise mask, the probability of each of L_i levels for each atom,
-            shape (A_i, L_i).
-        which
-            Indices of the attributes; None for all.
-        """
+        """Return the counts by level of the attributes with the indices `which`, or of all."""
         places = tuple(range(len(levels)) if which is None else which)
         joint = self._joint[self._atoms(places)]
         if any(level.ndim == 2 for level in levels):
@@ -378,12 +307,8 @@ class RowGroups:
 
 
 def stacked_levels(levels: Sequence[Integers]) -> tuple[Ints, Ints]:
-    """Number the levels (masked values) of all m attributes in one sequence. `levels` has, for each
-    attribute, the level of each of its atoms (sets of original values).
-
-    Return the number of the level of each of the D atoms of all attributes, shape (D,). Also return
-    the number of each attribute's first level, followed by the number of all levels, shape (m +
-    1,).
+    """Number the levels of all m attributes in one sequence. Return the number of the level of each
+    of the D atoms, shape (D,), and of each attribute's first level, then of all, shape (m + 1,).
     """
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -392,21 +317,13 @@ def stacked_levels(levels: Sequence[Integers]) -> tuple[Ints, Ints]:
 
 
 def stacked_grouping(levels: Sequence[Integers]) -> tuple[sparse.csr_array, Ints]:
-    """Return a sparse 0/1 matrix that says which level each atom belongs to, shape (D, d), for the
-    D atoms and d levels of all m attributes together. An atom is a set of values that all
-    candidates treat in the same way, and a level is a masked value.
-
-    Also return where the levels of each attribute begin, and d as the last entry, shape (m + 1,).
-    `levels` has, for each attribute, the level of each of its atoms, numbered from 0.
-    """
+    """Return `stacked_levels` with the levels as a sparse 0/1 matrix, shape (D, d)."""
     stacked, offsets = stacked_levels(levels)
     return _indicators_of(stacked, int(offsets[-1])), offsets
 
 
 def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
-    """Return the level (masked value) of each of D atoms (sets of original values) as a sparse 0/1
-    matrix, shape (D, size).
-    """
+    """Return the level of each of D atoms as a sparse 0/1 matrix, shape (D, size)."""
     from scipy import sparse  # loading it takes as long as scoring 50 configurations
 
     entries = np.ones(len(level)), level, np.arange(len(level) + 1)
@@ -414,9 +331,7 @@ def _indicators_of(level: Ints, size: int) -> sparse.csr_array:
 
 
 def summed_by_group(counts: Array, groups: Integers, size: int) -> Floats:
-    """Sum the D rows of `counts`, shape (D, C) for C classes, that belong to the same group; the
-    result has one row for each of `size` groups. `groups` has the group of each row.
-    """
+    """Sum the rows of `counts`, shape (D, C), that belong to the same one of `size` groups."""
     order = np.argsort(groups, kind="stable")
     present, first = np.unique(groups[order], return_index=True)
     summed = np.zeros((size, counts.shape[1]))
@@ -426,10 +341,8 @@ def summed_by_group(counts: Array, groups: Integers, size: int) -> Floats:
 
 
 def _summed(total: Matrix, level: Ints, size: int) -> Floats:
-    """Return how many rows have both levels (masked values) of each pair of d levels, shape (d, d).
-    They are summed from `total`, the rows that have both atoms (sets of original values) of each
-    pair of D atoms, shape (D, D), dense or sparse. `level` has the level of each atom, and `size`
-    is d.
+    """Return the rows that have both levels of each pair, shape (size, size), from those of pairs
+    of D atoms (`total`), dense or sparse.
     """
     if not is_sparse(total):
         return summed_by_group(summed_by_group(total, level, size).T, level, size)
@@ -437,9 +350,8 @@ def _summed(total: Matrix, level: Ints, size: int) -> Floats:
 
 
 def _weighted(total: Matrix, grouping: sparse.csr_array) -> Floats:
-    """Return how many rows have both levels (masked values) of each pair of d levels, shape (d, d).
-    `total` has the same counts for pairs of D atoms (sets of original values), shape (D, D), dense
-    or sparse, and `grouping` the level of each atom as 0/1, shape (D, d).
+    """Return the rows that have both levels of each pair, shape (d, d), from those of pairs of D
+    atoms (`total`). `grouping` has the weight of each level for each atom, shape (D, d).
     """
     by_level = (grouping.T @ total) @ grouping
     dense: Floats = by_level.toarray() if is_sparse(by_level) else by_level
@@ -447,13 +359,12 @@ def _weighted(total: Matrix, grouping: sparse.csr_array) -> Floats:
 
 
 def _expected_counts(total: Matrix, joint: Floats, levels: Sequence[Array]) -> GroupedCounts:
-    """Return the expected number of rows by level (masked value) and by pairs of levels, if some
-    masks add noise. The diagonal has the rows of each level.
+    """Return the expected number of rows by level and by pairs of levels, if some masks add noise.
+    The diagonal has the rows of each level.
 
     For attributes i and j the result is K_i' G K_j. Here G (`total`) has the counts of pairs of
-    atoms (sets of original values), and K is the probability of each level for each atom. `levels`
-    has K for attributes with noise, and the level of each atom for all others. `joint` has the rows
-    by atom and class.
+    atoms, and K the probability of each level for each atom. `joint` has the rows by atom and
+    class.
     """
     from scipy import sparse  # as above
 
@@ -483,20 +394,10 @@ def drawn_chance(channel: Floats, rows: Floats) -> Floats:
     covariance of the expected counts plus B B'.
 
     Suppose that the label is independent of the reports (the noisy values). Let m_r be the number
-    of rows with report r, n_a the number of rows with atom a, and K the probabilities of reports
-    (`channel`). If reports are drawn, the counts of a class have the covariance diag(m), times the
-    variance of the class. The expected counts have the covariance K' diag(n) K, times the same
-    variance. So they lack the difference, which B B' equals:
-
-        diag(m) - K' diag(n) K.
-
-    Parameters
-    ----------
-    channel
-        The probability of each of L reports for each of A atoms (sets of values that all candidates
-        treat in the same way), shape (A, L).
-    rows
-        Number of rows with each atom, shape (A,).
+    of rows with report r, n_a the number of rows with atom a (`rows`), and K the probabilities of
+    reports (`channel`, shape (A, L)). If reports are drawn, the counts of a class have the
+    covariance diag(m), times the variance of the class. The expected counts have the covariance K'
+    diag(n) K, times the same variance. B B' is the difference, diag(m) - K' diag(n) K.
     """
     reports = np.sqrt(rows @ channel)
     scale = np.divide(1.0, reports, out=np.zeros_like(reports), where=reports > 0)
@@ -509,25 +410,19 @@ def drawn_chance(channel: Floats, rows: Floats) -> Floats:
 
 
 def group_rows(counts: Array, groups: Integers, size: int) -> Array:
-    """Sum the rows of a matrix by group: `counts` has shape (V, C), for V values and C classes,
-    `groups` has the group of each value, and the result has shape (size, C) for `size` groups.
-
-    Sums of whole numbers that are stored as floats are exact below 2**53.
+    """Sum the rows of `counts` by group, as `summed_by_group`, in the type of `counts`. Sums of
+    whole numbers that are stored as floats are exact below 2**53.
     """
     return summed_by_group(counts, groups, size).astype(counts.dtype)
 
 
 def masked_classes(joint: Array, label: Candidate | None) -> Array:
-    """Sum the columns of `joint`, shape (d, C), for d levels and C classes, that belong to the same
-    class under the label's mask. If the label has no mask, return `joint`.
-    """
+    """Sum the columns of `joint`, shape (d, C), by class under the label's mask, if it has one."""
     return joint if label is None else group_classes(joint, label.groups)
 
 
 def group_classes(joint: Array, groups: Integers) -> Array:
-    """Sum the columns of `joint`, shape (d, C), for d levels and C classes, that belong to the same
-    group. `groups` has the group of each class.
-    """
+    """Sum the columns of `joint`, shape (d, C), that belong to the same group of classes."""
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
     return summed_by_group(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
 
@@ -536,9 +431,7 @@ def shared_losses(
     attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
 ) -> Floats:
     """Return how much Pillai's trace on held-out rows changes because all rare groups of a
-    candidate are one level: one figure for each of six ridge penalties.
-
-    `label` is the mask of the label, if it has one.
+    candidate are one level: one figure for each ridge penalty.
     """
     if attribute.excluded:  # nothing of it is shown, so nothing is shared
         return np.zeros(len(UNPOOLED))
@@ -552,10 +445,8 @@ _FOLDS = 10
 
 
 def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
-    """Return a summary of a single attribute, computed from its number of rows by value and class.
-
-    The fold of each row is drawn at random, because rows with the same value and class are
-    interchangeable.
+    """Return a summary of a single attribute. The fold of each row is drawn at random, because rows
+    with the same value and class are interchangeable.
     """
     by_atom = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=attribute.joint.dtype)
     np.add.at(by_atom, attribute.atoms, attribute.joint)
@@ -572,25 +463,23 @@ def summary_of_one(summary: Summary, attribute: AttributeSummary) -> Summary:
 
 
 def known_alone(attribute: AttributeSummary, measure: Measure) -> bool:
-    """Return whether the measure of a single attribute can be computed from the summary.
-
-    It cannot if the label is a number and scores of whole configurations leave the attribute out,
-    because a summary has no sums of the label by the values of such an attribute.
+    """Return whether the measure of a single attribute can be computed from the summary: not if the
+    label is a number and scores of whole configurations leave the attribute out, because a summary
+    has no sums of the label by its values.
     """
     return not (attribute.excluded and measure.label is LabelKind.NUMBER)
 
 
 def has_excluded(summary: Summary) -> bool:
-    """Return whether scores of whole configurations leave out some attributes of this summary,
-    because all attributes together have too many values.
+    """Return whether scores of whole configurations leave out attributes, which have too many
+    values.
     """
     return any(attribute.excluded for attribute in summary.attributes.values())
 
 
 def exclusion_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     """Return a sentence about the attributes that scores of whole configurations leave out: how
-    many they are, and how much they could add to the score. If none are left out, the result is
-    empty.
+    many they are, and how much they could add to the score. Empty if none are left out.
     """
     excluded = [a for a in summary.attributes.values() if a.excluded]
     if not excluded or measure.scope is not Scope.CONFIGURATION:

@@ -24,11 +24,8 @@ NOTHING = 5e-5
 
 @dataclass(frozen=True)
 class ProvenList:
-    """What a search has proven about its shortlist: the configurations that it scored one by one,
-    because its upper bound on the objective is too high to exclude any.
-
-    The shortlist is proven to contain every admissible configuration with a value of `measure`
-    above `least`.
+    """What a search has proven about its shortlist, the configurations that it scored one by one:
+    it contains every admissible configuration with a value of `measure` above `least`.
 
     Attributes
     ----------
@@ -48,9 +45,7 @@ class ProvenList:
 
     @property
     def gap(self) -> float | None:
-        """How far `least` is below `highest`, as a share of `highest`; None if there is no
-        `least`.
-        """
+        """How far `least` is below `highest`, as a share of `highest`; None if there is no `least`."""
         if self.least is None or not self.highest:
             return None
         return (self.highest - self.least) / abs(self.highest)
@@ -103,16 +98,7 @@ class SearchWork:
 @dataclass(frozen=True)
 class FirstByRelease:
     """Two configurations of which the first one has a worse score on all rows, but a better
-    release, because it suppresses fewer rows.
-
-    Attributes
-    ----------
-    score, other_score
-        The score of each configuration on all rows.
-    figure, other_figure
-        The utility of the rows that each one releases.
-    suppressed_rows, other_suppressed_rows
-        The number of rows that each release suppresses.
+    release, because it suppresses fewer rows. The figures are the utility of the released rows.
     """
 
     score: float
@@ -153,8 +139,7 @@ class FirstByMasking:
     best, margin
         The best score, and how far below it a score may be and still count as equal.
     hidden, other_hidden
-        The amount of masking, from 0 to 1, of the first configuration and of the one with the best
-        score.
+        How much the first configuration and the one with the best score mask, from 0 to 1.
     """
 
     prefer: str
@@ -229,10 +214,8 @@ class SearchFigures:
 
     @property
     def complete(self) -> bool:
-        """Whether the search ran to its end and was not stopped.
-
-        If a complete search has no result, no combination meets the rule. If a stopped search has
-        no result, this proves nothing.
+        """Whether the search ran to its end. If a complete search has no result, no combination
+        meets the rule. If a stopped search has no result, this proves nothing.
         """
         return self.stopped is None
 
@@ -249,8 +232,7 @@ class SearchFigures:
 
 @dataclass(frozen=True)
 class FinerMask:
-    """The next finer mask of one attribute, and the reason why the best configuration does not have
-    it.
+    """The next finer mask of one attribute, and why the best configuration does not have it.
 
     Attributes
     ----------
@@ -259,14 +241,11 @@ class FinerMask:
     gain
         How much better the objective is with the finer mask.
     utility_kept
-        Percent of the unmasked utility that would be kept with the finer mask; None if the unmasked
-        utility is 0.
+        Percent of the unmasked utility that would be kept; None if the unmasked utility is 0.
     smallest_class
         Number of rows of the smallest class before suppression.
-    rows_failing
-        Number of rows in classes that would fail the rule.
-    allowed_rows
-        Number of rows that may be suppressed.
+    rows_failing, allowed_rows
+        Rows in classes that would fail the rule, and rows that may be suppressed.
     violations
         The violated requirements as sentences; empty if the mask is admissible but not better.
     """
@@ -370,8 +349,8 @@ class FrontPoint:
 
     @property
     def reached(self) -> float | None:
-        """The best value that the search reached at this point of the front. It is the value of the
-        search's objective, or of the measure if the search optimised the measure.
+        """The best value at this point: of the search's objective, or of the measure if that was
+        optimised.
         """
         return self.score if self.objective is None else self.objective
 
@@ -415,9 +394,7 @@ class Front:
 
     @property
     def visible_points(self) -> tuple[FrontPoint, ...]:
-        """The points that people see: those that keep something, and more than every point with a
-        stricter rule.
-        """
+        """The points that keep something, and more than every point with a stricter rule."""
         return tuple(point for point in self.points if not self._why_not(point))
 
     @property
@@ -455,9 +432,7 @@ class Front:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The sentences below a front: how points were found to meet their rule, and which values
-        are not shown.
-        """
+        """Sentences on how points were found to meet their rule, and which values are not shown."""
         first = (_BY_ESTIMATE if self.by_estimate else "", self.weaker)
         return (*filter(None, first), *self.left_out)
 
@@ -488,21 +463,8 @@ class Front:
 @dataclass(frozen=True)
 class MaskChange:
     """How much the score would change, by estimate, if one attribute of the best configuration had
-    another mask.
-
-    Attributes
-    ----------
-    attribute, mask
-        The attribute, and the other candidate as the policy writes it.
-    score
-        Estimated score with the other mask.
-    change
-        Difference from the estimated score of the best configuration.
-    stderr
-        Standard error of the change; it covers only the noise that protects the counts.
-    tied
-        Whether it is uncertain which of the two masks is better, because of the noise that protects
-        the counts.
+    another mask. `stderr` covers only the noise that protects the counts; `tied` says that this
+    noise leaves open which of the two masks is better.
     """
 
     attribute: str
@@ -555,7 +517,7 @@ class ProxyFigures:
     models
         The models; figures are means over them.
     rows
-        Number of rows that were drawn from the table; all configurations use the same rows.
+        Number of sampled rows; all configurations use the same rows.
     splits
         Number of splits into training and test rows; figures are means over them.
     metric
@@ -592,19 +554,8 @@ class ProxyFigures:
 
 @dataclass(frozen=True)
 class MaskCost:
-    """How much utility is lost if one candidate mask, and no other mask, is applied to the whole
-    table.
-
-    Attributes
-    ----------
-    attribute, mask
-        The attribute, and its candidate as declared.
-    levels
-        Number of values that the mask shows.
-    score
-        The score of the table in which only this attribute is masked.
-    utility_kept
-        Percent of the unmasked utility that is kept; None if the unmasked utility is 0.
+    """How much utility is lost if one candidate, which shows `levels` values, and no other mask, is
+    applied to the whole table. `utility_kept` is None if the unmasked utility is 0.
     """
 
     attribute: str
@@ -623,19 +574,8 @@ def mask_costs(
     summary: Summary, measure: str | None = None, *, scorer: Scorer | None = None
 ) -> tuple[MaskCost, ...]:
     """Return how much utility each candidate mask of each attribute costs, in the order of the
-    policy.
-
-    All other attributes stay unmasked. So masking an attribute costs little if other attributes
-    carry the same information.
-
-    Parameters
-    ----------
-    summary
-        The counts of the table.
-    measure
-        Name of a measure; by default the measure that rankings use.
-    scorer
-        A scorer of this summary, if one exists: its cached counts are used.
+    policy; by default, by the measure that rankings use. All other attributes stay unmasked, so
+    masking an attribute costs little if others carry the same information.
     """
     chosen, _ = measure_for(summary, measure)
     scorer = scorer or scorer_of(summary)

@@ -1,6 +1,11 @@
 """Count masked values by fold and class for pairs of attributes, share the counts, and measure
 interactions of attributes by them.
 
+A fold is one of the K parts into which the rows were divided at random. An atom is a set of values
+that all candidates of an attribute treat in the same way, and a level is a masked value. `level`
+arrays have the level of each of A atoms, shape (A,), or, for a noise mask, the probability of each
+of L levels for each atom, shape (A, L). `label` is the mask of the label, if it has one.
+
 A block has the counts of two attributes under two masks. Every configuration with these two masks
 uses the same block, so it is counted once, from the non-empty cells of the summary.
 
@@ -56,17 +61,14 @@ _AT_ONCE = 1 << 22
 
 
 class FoldBlocks:
-    """Counts the same rows by fold under many configurations. A fold is one of the parts into which
-    the rows were divided at random.
+    """Counts the same rows by fold under many configurations.
 
     Parameters
     ----------
     pairs
-        Counts of pairs of atoms (sets of values that all candidates treat in the same way), by
-        fold.
+        Counts of pairs of atoms by fold.
     folds
-        Largest number of folds to count; the summary's folds are distributed over them. With 1, all
-        rows are counted together.
+        Largest number of folds; the summary's folds are distributed over them.
     """
 
     def __init__(self, pairs: PairCounts, folds: int = CV_FOLDS) -> None:
@@ -90,15 +92,12 @@ class FoldBlocks:
         label: Candidate | None = None,
         common: Collection[int] = (),
     ) -> CountsByFold:
-        """Return the counts of pairs of levels (masked values) by fold under one configuration.
-        Levels that no row has, or that all rows have, are left out.
+        """Return the counts of pairs of levels by fold under one configuration.
 
         Parameters
         ----------
-        which
-            Indices of the attributes in the summary.
-        masks
-            The encoded masks of these attributes.
+        which, masks
+            Indices of the attributes in the summary, and their encoded masks.
         label
             The mask of the label, if it has one.
         common
@@ -124,29 +123,25 @@ class FoldBlocks:
         others: Sequence[CodedAttribute] | None = None,
         common: CommonLevels | None = None,
     ) -> CountsByFold:
-        """Return the counts of encoded `attributes` by fold. The matrices of pairs have only their
-        lower triangle.
-
-        If `common` has already factorised the levels of the first attributes, `others` are the
-        remaining attributes.
+        """Return the counts of encoded `attributes` by fold. If `common` has factorised the levels
+        of the first ones, `others` are the remaining ones.
         """
         rows, outside = self._rows_of(label)
         return CountsByFold(
             rows,
             np.concatenate([attribute.joint for attribute in attributes], axis=2),
             self._by_class(attributes if others is None else others, attributes, label),
+            outside,
+            [attribute.by_level for attribute in attributes],
             _chance(attributes),
-            below=True,
-            outside=outside,
-            by_attribute=[attribute.by_level for attribute in attributes],
             response=self._response_of(attributes),
             common=common,
             blocks=[(attribute.key, attribute.width) for attribute in others or ()],
         )
 
     def _response_of(self, attributes: Sequence[CodedAttribute]) -> Response | None:
-        """Return the sums of a numeric label for each column of the encoded
-        `attributes`, by fold; None if the label has classes.
+        """Return the sums of a numeric label for each encoded column, by fold; None if it has
+        classes.
         """
         sums = self._pairs.responses
         if sums is None:
@@ -170,10 +165,8 @@ class FoldBlocks:
         )
 
     def _in_folds(self, by_fold: Array) -> Floats:
-        """Sum values of the F folds of a summary (`by_fold`), shape (F, ...), to values of K larger
-        parts of the rows, shape (K, ...).
-
-        Part i contains the folds whose number is i modulo K.
+        """Sum values of the summary's F folds, shape (F, ...), to K folds: fold i has those whose
+        number is i modulo K.
         """
         summed = np.zeros((self.folds, *by_fold.shape[1:]))
         np.add.at(summed, np.arange(len(by_fold)) % self.folds, by_fold)
@@ -182,9 +175,8 @@ class FoldBlocks:
     def _splits(
         self, attributes: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
-        """Return whether it saves time to factorise the levels of the common attributes first, so
-        that other configurations can reuse the factors. `common` has the positions of the common
-        attributes among the encoded `attributes`.
+        """Return whether it saves time to factorise the levels of the attributes at the positions
+        `common` first, so that other configurations can reuse the factors.
         """
         if self._pairs.responses is not None or any(a.chance is not None for a in attributes):
             return False
@@ -202,11 +194,9 @@ class FoldBlocks:
         attributes: Sequence[CodedAttribute],
         label: Candidate | None,
     ) -> ClassCounts:
-        """Return the counts of pairs of encoded columns (indicators or thresholds), by fold and
-        class, as an object that counts a few classes at a time. In each matrix, rows are the
-        columns of `others`, and columns those of `attributes`; only the lower triangle is counted.
-
-        `others` must be the last attributes of `attributes`.
+        """Return an object that counts pairs of encoded columns, a few classes at a time. In each
+        matrix, rows are the columns of `others`, the last of `attributes`; only the lower triangle
+        is counted.
         """
         folds, classes = self._rows_of(label)[0].shape
         height, width = (sum(a.width for a in of) for of in (others, attributes))
@@ -224,12 +214,9 @@ class FoldBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return how many rows have both of a pair of columns (indicators or thresholds that encode
-        levels), by fold and class, shape (K, c, q, d), for K folds and a range of c label classes.
-        The q columns are those of the attributes `others`, the d columns those of all attributes in
-        `attributes`.
-
-        If `some` is None, all classes are counted together and c is 1.
+        """Return how many rows have both of a pair of columns, shape (K, c, q, d), for the q
+        columns of `others`, the d columns of `attributes` and c classes: those in the slice `some`,
+        or all of them counted together (c = 1).
         """
         folds, classes = self._rows_of(label)[0].shape
         some = None if some is None else slice(some.start, min(some.stop, classes))
@@ -252,12 +239,9 @@ class FoldBlocks:
     def table(
         self, pair: tuple[int, int], bins: tuple[Array, Array], label: Candidate | None
     ) -> Floats:
-        """Return how many rows are in each fold, class and pair of bins of two attributes. The
-        shape is (K, C, a, b), for K folds, C classes, and a and b bins.
-
-        `pair` has the indices of the attributes. `bins` has the bin of each atom (set of original
-        values) of each attribute, or the probability of each bin for a noise mask. `label` is the
-        mask of the label.
+        """Return the rows by fold, class and bins of two attributes, shape (K, C, a, b). `pair` has
+        the indices of the attributes, and `bins` the bin of each atom, or the probability of each
+        bin.
         """
         a, b, y, fold, rows = self._entries(pair)
         group, label_classes = self._label_classes(label)
@@ -267,14 +251,12 @@ class FoldBlocks:
 
     def deviations(self, pair: tuple[int, int], bins: tuple[Array, Array]) -> Floats:
         """Return the differences between a numeric label and its mean, summed by fold and by the
-        bins of two attributes. The shape is (K, a, b), for K folds, and a and b bins. `pair` has
-        the indices of the attributes, and `bins` the bin of each of their original values.
+        bins of two attributes, shape (K, a, b). `pair` and `bins` are as in `table`.
 
         Raises
         ------
         PolicyError
-            The rows are not in memory, and a summary has only sums by single attributes, not by
-            pairs.
+            The rows are not in memory: a summary has only sums by single attributes.
         """
         rows = self._number_rows
         atoms = rows.codes[pair[0]], rows.codes[pair[1]]
@@ -282,9 +264,7 @@ class FoldBlocks:
 
     @cached_property
     def squared_deviations(self) -> Floats:
-        """The squared differences between a numeric label and its mean, summed over the rows of
-        each of the K folds, shape (K,).
-        """
+        """The squared differences between a numeric label and its mean, summed by fold, shape (K,)."""
         rows = self._number_rows
         return rows.deviation_sums(rows.fold % self.folds, self.folds, power=2)
 
@@ -309,16 +289,14 @@ class FoldBlocks:
         return self._label_classes(label)[1]
 
     def atoms(self, index: int) -> Floats:
-        """Return the number of rows that have each of the A atoms of the attribute with this index,
-        shape (A,). An atom is a set of values that all candidates treat in the same way.
-        """
+        """Return the number of rows of each atom of the attribute with this index, shape (A,)."""
         rows: Floats = self._pairs.atom_counts[index].sum(axis=1).astype(np.float64)
         return rows
 
     @cached_method
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherFolds]:
-        """Return the number of rows in each of K folds and C label classes, shape (K, C), and the
-        same counts of all rows outside each fold.
+        """Return the number of rows by fold and class, shape (K, C), and the same counts outside
+        each fold.
 
         Raises
         ------
@@ -336,10 +314,7 @@ class FoldBlocks:
         return rows, OtherFolds.of(rows)
 
     def _rows_by_atom(self, index: int, label: Candidate | None) -> Floats:
-        """Return the number of rows by fold, label class and atom of the attribute at `index`,
-        shape (K, C, A), for K folds, C classes and A atoms. An atom is a set of values that all
-        candidates of the attribute treat in the same way.
-        """
+        """Return the rows by fold, class and atom of the attribute at `index`, shape (K, C, A)."""
         folds = self._folds.atom_counts[index].astype(np.float64)  # (F, A, C)
         group, label_classes = self._label_classes(label)
         by_class = np.zeros((self.folds, label_classes, folds.shape[1]))
@@ -363,19 +338,9 @@ class FoldBlocks:
     ) -> CodedAttribute:
         """Return one attribute under one mask in one encoding, from the cache or newly counted.
 
-        Parameters
-        ----------
-        key
-            Index of the attribute in the summary, and a key of its mask and encoding.
-        level
-            The level (masked value) of each atom (set of original values), or the probability of
-            each level for a noise mask.
-        numbers
-            The number of each level; None if levels have no order.
-        label
-            The mask of the label, if it has one.
-        linear
-            Whether ordered levels are encoded as numbers instead of thresholds.
+        `key` has the index of the attribute, and a key of its mask and encoding. `numbers` has the
+        number of each level; None if levels have no order. If `linear`, ordered levels are encoded
+        as numbers instead of thresholds.
         """
         if linear and numbers is not None:
             if (key, label, linear) not in self._attributes:
@@ -414,13 +379,9 @@ class FoldBlocks:
         label: Candidate | None,
         some: slice | None,
     ) -> Floats:
-        """Return how many rows have both columns of each pair, by fold and class, shape (K, c, d_j,
-        d_i), for K folds and c classes. A pair has one of the d_i columns (indicators or
-        thresholds) that encode `attribute`, and one of the d_j columns that encode `other`.
-
-        `some` is the range of the c classes; if it is None, all classes are counted together (c =
-        1). `label` is the mask of the label, if it has one. If `attribute` is `other`, only the
-        lower triangle is returned.
+        """Return how many rows have both columns of each pair, one of `attribute` and one of
+        `other`, shape (K, c, d_j, d_i), for the classes `some` (see `_assembled`). If both are the
+        same attribute, only the lower triangle is returned.
         """
         if attribute.key[0] > other.key[0]:
             return self._block(other, attribute, label, some).swapaxes(2, 3)
@@ -438,9 +399,7 @@ class FoldBlocks:
         return self._blocks.get(key, lambda: self._counted(attribute, other, label, some))
 
     def _tabled(self, attribute: CodedAttribute, other: CodedAttribute) -> Floats:
-        """Return how many rows have both columns of each pair, as `_counted` for all C classes,
-        shape (K, C, d_j, d_i), from a dense array of all atoms of both attributes.
-        """
+        """Return `_counted` for all classes, from a dense array of all atoms of both attributes."""
         table = self._pairs.table(attribute.key[0], other.key[0], self.folds)
         atoms = np.ascontiguousarray(table.transpose(3, 2, 1, 0), dtype=np.float64)
         counted: Floats = other.of_atoms.T @ (atoms @ attribute.of_atoms)
@@ -480,9 +439,7 @@ class FoldBlocks:
     def _entries_of(
         self, pair: tuple[int, int], label: Candidate | None, some: slice
     ) -> tuple[Array, slice | npt.NDArray[np.intp]]:
-        """Return, for the cells of a pair of attributes whose class is in the range `some`, their
-        classes and their indices. A cell is a combination of values, class and fold that occurs.
-        """
+        """Return the classes and the indices of the entries of a pair whose class is in `some`."""
         y = self._entries(pair)[2]  # ascending
         group, label_classes = self._label_classes(label)
         if label is None:
@@ -495,12 +452,8 @@ class FoldBlocks:
         return target[places], places
 
     def _levels_of_cells(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> Array:
-        """Return the level (masked value) that one attribute of a pair has in each cell; for a
-        noise mask, the atom (set of original values). A cell is a combination of values, class and
-        fold that occurs.
-
-        `side` is 0 for the first attribute and 1 for the second; `of` is this attribute under its
-        mask.
+        """Return the level that one attribute of a pair (`side` 0 or 1) has in each entry; for a
+        noise mask, the atom.
         """
         atoms = self._entries(pair)[side]
         if of.level.ndim == 2:
@@ -509,11 +462,9 @@ class FoldBlocks:
 
     @cached_method
     def _entries(self, pair: tuple[int, int]) -> tuple[Array, ...]:
-        """Return five arrays with one entry for each non-empty cell of a pair of attributes i and
-        j: the atom of i, the atom of j, the class, the fold, and the number of rows. An atom is a
-        set of values that all candidates treat in the same way.
-
-        The cells are sorted by class.
+        """Return five arrays with one entry for each non-empty cell of a pair of attributes: the
+        atom of the first, the atom of the second, the class, the fold, and the number of rows,
+        sorted by class.
         """
         a, b, y, _ = self._pairs.cells(*pair)
         fold = self._folds.fold[pair].astype(np.int64) % self.folds
@@ -537,12 +488,7 @@ class FoldBlocks:
 
 
 def _chance(attributes: Sequence[CodedAttribute]) -> Floats | None:
-    """Return a matrix B, shape (d, k), for the d levels of the encoded `attributes` and the k
-    levels of their noise masks. Counts of rows with drawn noise have the covariance of the expected
-    counts plus B B'.
-
-    The result is None if no attribute has a noise mask.
-    """
+    """Return `CountsByFold.chance` for encoded attributes; None if no attribute has a noise mask."""
     chances = [attribute.chance for attribute in attributes]
     if all(chance is None for chance in chances):
         return None
@@ -557,39 +503,20 @@ def _chance(attributes: Sequence[CodedAttribute]) -> Floats | None:
 
 
 def _counted_by(level: Array) -> int:
-    """Return by how many different levels (masked values) rows are counted; for a noise mask, by
-    how many atoms (sets of values that all candidates treat in the same way). `level` has the level
-    of each atom, or the probability of each level.
-    """
+    """Return by how many levels rows are counted; for a noise mask, by how many atoms."""
     return len(level) if level.ndim == 2 else widths(level)
 
 
 def widths(level: Array) -> int:
-    """Return how many levels (masked values) an attribute has. `level` has the level of each of A
-    atoms (sets of original values), shape (A,), or for a noise mask the probability of each of L
-    levels, shape (A, L).
-    """
+    """Return how many levels an attribute has."""
     return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
 
 
 def pair_block(
     pairs: PairCounts, pair: tuple[int, int], levels: tuple[Array, Array], label: Candidate | None
 ) -> Array:
-    """Return how many rows have each class and each combination of masked values of two attributes
-    i and j. The shape is (C, L_i, L_j), for C classes, and L_i and L_j masked values.
-
-    Parameters
-    ----------
-    pairs
-        The counts of pairs of values.
-    pair
-        The indices of the attributes.
-    levels
-        For each of the two attributes, the masked value of each of A atoms (sets of original
-        values), shape (A,). For a noise mask, the probability of each of L masked values, shape (A,
-        L).
-    label
-        The mask of the label; then the classes are the masked classes. None if it has no mask.
+    """Return the rows by class and level of two attributes, shape (C, L_i, L_j). `pair` has the
+    indices of the attributes, and `levels` the level of each atom of both.
     """
     label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)
@@ -608,20 +535,17 @@ def _tabulated(
     levels: tuple[Array, Array],
     summed: Callable[[Array, int], Floats],
 ) -> Floats:
-    """Return the tables of two attributes by masked value, shape (size, L_i, L_j), for `size`
-    tables and L_i and L_j masked values. Each class of the label, for example, has its own table.
+    """Return tables of two attributes by level, shape (size, L_i, L_j): one for each class, for
+    example.
 
     Parameters
     ----------
     table_index, atoms
-        For each row (or cell), the index of its table, and the atoms (sets of original values) of
-        the two attributes.
+        For each row or cell, the index of its table, and the atoms of both attributes.
     levels
-        For each of the two attributes, the masked value of each of A atoms, shape (A,). For a noise
-        mask, the probability of each of L masked values, shape (A, L).
+        The level of each atom of both attributes.
     summed
-        Function that returns the number of rows for each key from 0 on. It takes the key of each
-        row (or cell), and the number of keys.
+        Function that returns the number of rows for each key, from the keys and their number.
     """
     height, width = map(_counted_by, levels)
     first, second = (
@@ -633,10 +557,7 @@ def _tabulated(
 
 def _by_masked_value(block: Floats, levels: tuple[Array, Array]) -> Floats:
     """Replace each axis of `block` that has the atoms of a noise mask by the expected counts of its
-    masked values; the result has shape (.., L_i, L_j).
-
-    `levels` has, for each of the two attributes, the masked value of each of A atoms (sets of
-    original values), shape (A,), or the probability of each of L masked values, shape (A, L).
+    levels; the result has shape (.., L_i, L_j).
     """
     counts = block
     if levels[0].ndim == 2:
@@ -657,11 +578,6 @@ _PAIR_CELLS_AT_ONCE = 1_000_000
 class Interactions:
     """Computes how strongly two attributes interact in predicting the label, for many
     configurations of the same rows. Results are cached.
-
-    Parameters
-    ----------
-    blocks
-        Counts of the rows by fold, one of the parts into which the rows were divided at random.
     """
 
     def __init__(self, blocks: FoldBlocks) -> None:
@@ -672,16 +588,9 @@ class Interactions:
         self, which: Sequence[int], masks: CodedMasks, label: Candidate | None = None
     ) -> Floats:
         """Return how much better each pair of attributes predicts the label together than by the
-        sum of their effects. The shape is (M, T, 1 + K), for M pairs and T label classes. Entry 0
-        of the last axis is for all K folds of the rows, and entry f is for all folds except fold f
-        - 1.
-
-        Parameters
-        ----------
-        which, masks
-            Indices of the attributes in the summary, and their encoded masks.
-        label
-            The mask of the label, if it has one.
+        sum of their effects, shape (M, T, 1 + K), for M pairs and T label classes. Entry 0 of the
+        last axis is for all folds, and entry f for all folds except fold f - 1. The arguments are
+        as in `FoldBlocks.counts`.
 
         Raises
         ------
@@ -718,8 +627,8 @@ class Interactions:
     def _gains_of(
         self, binned: Sequence[tuple[tuple[int, Array], ...]], label: Candidate | None
     ) -> Floats:
-        """Return the gains of some pairs of attributes, as `gains`. `binned` has, for both
-        attributes of each pair, the index in the summary and the bin of each atom.
+        """Return the gains of some pairs; `binned` has the index and the bin of each atom of both
+        attributes.
         """
         blocks = self._blocks
         tables = np.zeros((len(binned), blocks.folds, blocks.label_classes(label), BINS, BINS))
@@ -737,19 +646,12 @@ class Interactions:
 
 
 def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
-    """Divide the levels (masked values) of an attribute into at most eight bins. Return the bin of
-    each atom, shape (A,); for a noise mask, the probability of each bin, shape (A, 8).
+    """Divide the levels of an attribute into at most eight bins. Return the bin of each atom, shape
+    (A,); for a noise mask, the probability of each bin, shape (A, 8).
 
-    Parameters
-    ----------
-    level
-        The level of each of A atoms (sets of original values), shape (A,). For a noise mask, the
-        probability of each of L levels for each atom, shape (A, L).
-    rows
-        Number of rows of each atom, shape (A,).
-    ordered
-        Whether levels are in the order of their values. Then each bin consists of neighbouring
-        levels, and all bins have about equally many rows.
+    `rows` has the number of rows of each atom, and `ordered` says whether levels are in the order
+    of their values. Then each bin consists of neighbouring levels, and all bins have about equally
+    many rows.
 
     Examples
     --------
@@ -765,11 +667,8 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
 
 
 def _bins(rows: Floats, ordered: bool) -> Ints:
-    """Return the bin of each of L levels (masked values), shape (L,), from the number of rows of
-    each level (`rows`).
-
-    If `ordered` is True, bins are neighbouring levels with about equally many rows. If not, the
-    seven most frequent levels have a bin each, and all others share one.
+    """Return the bin of each level, shape (L,), from the rows of each level (see `binned_levels`).
+    Without an order, the seven most frequent levels have a bin each, and all others share one.
     """
     bins = np.zeros(len(rows), dtype=np.int64)
     there = np.flatnonzero(rows > 0)

@@ -26,10 +26,8 @@ DERIVED = 0.99
 
 
 def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the columns that alone explain nearly all of the label under the masks in `choice`,
-    with the share that each explains.
-
-    The share is at least `LEAK` for classes, and at least `DERIVED` for a number.
+    """Return the columns that alone explain nearly all of the label, with the share that each
+    explains: at least `LEAK` for classes, and at least `DERIVED` for a number.
     """
     if summary.pairs.responses is not None:
         shares = _shares_of_number(summary, choice)
@@ -49,7 +47,7 @@ def label_leaks(summary: Summary, choice: Choice) -> dict[str, float]:
 
 
 def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
-    """Return the adjusted R2 of a numeric label by each column alone, under the masks in `choice`.
+    """Return the adjusted R2 of a numeric label by each column alone.
 
     Each row is predicted by the mean of its level or range. Columns with fewer than two rows per
     group are left out. If one row accounts for much of the label's variance, the result is empty,
@@ -83,23 +81,16 @@ def _shares_of_number(summary: Summary, choice: Choice) -> dict[str, float]:
 
 
 def _as_rows(weights: Array, rows: Array) -> Floats:
-    """Return sums of weights, scaled so that the sum for each value is its number of rows, shape
-    (V, C). So a caller can leave one row out by subtracting 1.
-
-    Parameters
-    ----------
-    weights
-        Sums of weights for V values and C classes, shape (V, C).
-    rows
-        Number of rows of each value, shape (V,).
+    """Return sums of weights by value and class, shape (V, C), scaled so that the sum for each
+    value is its number of rows, (V,). So a caller can leave one row out by subtracting 1.
     """
     sums = weights.sum(axis=1)
     return weights * rows[:, None] / np.where(sums > 0, sums, 1)[:, None]
 
 
 def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:
-    """Return a warning on the columns that alone explain most of a label. `leaks` has these
-    columns, with the share that each explains; if it is empty, so is the result.
+    """Return a warning on the columns that alone explain most of a label; empty without such
+    columns.
     """
     if not leaks:
         return ()
@@ -119,15 +110,11 @@ def leak_sentences(leaks: Mapping[str, float], label: str) -> tuple[str, ...]:
 
 def label_share(joint: Array) -> float:
     """Return the share of the label that an attribute explains, from 0 to 1, on held-out rows.
+    `joint` has the rows by value and class, shape (V, C).
 
     The guess for each row is the most frequent class of the other rows with its value. Let a be the
     accuracy of these guesses, and b the share of the most frequent class. The result is (a - b) /
     (1 - b), or 0 if this is negative.
-
-    Parameters
-    ----------
-    joint
-        Number of rows for V values and C classes, shape (V, C).
     """
     values, classes = np.nonzero(joint)
     counts = np.asarray(joint)[values, classes]
@@ -141,17 +128,9 @@ def label_share(joint: Array) -> float:
 
 @dataclass(frozen=True)
 class MissingLeak:
-    """How the nulls of a column reveal a class of the label: nearly all nulls are in rows of this
-    class, or nearly none of them are.
-
-    Attributes
-    ----------
-    label_class
-        The class.
-    within
-        The share of this class's rows that have a null.
-    besides
-        The share of all other rows that have a null.
+    """How the nulls of a column reveal a class of the label: the shares of rows with a null among
+    the rows of `label_class` (`within`) and all others (`besides`). Nearly all nulls are in rows of
+    this class, or nearly none of them are.
     """
 
     label_class: str
@@ -165,15 +144,9 @@ class MissingLeak:
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualRisks(Outside):
-    """The risks of the best release from which the privacy rule does not protect.
-
-    Attributes
-    ----------
-    leaks
-        Columns that alone explain most of the label, and the share that each explains on held-out
-        rows.
-    missing_leaks
-        Columns whose nulls alone reveal a class of the label.
+    """The risks of the best release from which the privacy rule does not protect: columns that
+    alone explain most of the label, with the share that each explains on held-out rows (`leaks`),
+    and columns whose nulls alone reveal a class (`missing_leaks`).
     """
 
     leaks: Mapping[str, float] = field(default_factory=dict)
@@ -183,9 +156,8 @@ class ResidualRisks(Outside):
     def of(
         cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
     ) -> ResidualRisks:
-        """Combine the risks that `outside_of` finds in a release with the columns that reveal the
-        label. A column in `missing`, whose nulls alone reveal a class, is not named in `leaks`,
-        too.
+        """Combine the risks that `outside_of` finds with the columns that reveal the label. A
+        column in `missing` is not named in `leaks`, too.
         """
         figures = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
         filled = {name: share for name, share in leaks.items() if name not in missing}

@@ -45,8 +45,7 @@ def choose_recipes(
     policy: Policy, methods: Collection[str | Recipe] | None, *, seed: int
 ) -> tuple[Recipe, ...]:
     """Return the recipes (method, options and seed) of the record-level releases to rank: those in
-    `methods` or, if this is None, those of the policy. Record-level methods change single records
-    instead of masking whole attributes.
+    `methods` or, if this is None, those of the policy.
 
     Recipes without a seed get `seed`. If the random numbers of a method hide values, nobody may
     repeat them, so its recipe gets no seed. Recipes with equal names are numbered.
@@ -83,25 +82,13 @@ def with_methods(
     seed: int,
     progress: Progress,
 ) -> Advice:
-    """Return a copy of the advice that also ranks releases by methods that change single records.
+    """Return a copy of the advice that also ranks releases by methods that change single records
+    (None: those of the policy).
 
     Aegis scores each release on the whole table that the method makes, and again without the rows
     of failing classes. Rows that the method leaves out count as suppressed. If the best
     configuration suppresses rows, Aegis also tries methods that suppress single cells on masked
     tables (`beside_rows`).
-
-    Parameters
-    ----------
-    advice
-        A ranking of configurations.
-    summary, source, policy
-        The counts of the table, the table (None if it is not available), and the policy.
-    methods
-        The methods to try; None for those of the policy.
-    seed
-        Random seed of the methods and of samples.
-    progress
-        Shows the progress.
 
     Raises
     ------
@@ -163,9 +150,7 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
 
 def renamed(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
-    """Return the recipes of record-level releases, after renaming those that have the same name as
-    a configuration of the advice.
-    """
+    """Return the recipes, renamed if a configuration of the advice has the same name."""
     names = {ranked.name for ranked in advice.ranking}
     return tuple(
         replace(recipe, name=f"{recipe.name} (records)") if recipe.name in names else recipe
@@ -174,8 +159,8 @@ def renamed(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 
 
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
-    """Return a copy of the advice whose ranking also has the record-level releases `ranked`, sorted
-    again. `notes` are added to its warnings.
+    """Return a copy of the advice whose ranking also has the record-level releases `ranked`, with
+    `notes` among its warnings.
 
     If the first configuration was chosen by its released rows, the configurations stay in their
     order, and each release comes before the first one that scores worse. If it was chosen by its
@@ -209,23 +194,9 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
 
 
 class RecordRanker:
-    """Makes releases of one table by record-level methods (which change single records, for example
-    microaggregation), and scores them.
-
-    Parameters
-    ----------
-    summary
-        The summary from which the unmasked scores are computed.
-    source
-        The table.
-    policy
-        The policy with roles and rule.
-    measure
-        The measure of the ranking.
-    seed
-        Seed of the samples for the scores, and of the methods whose recipe has no seed.
-    progress
-        Shows the progress of the methods.
+    """Makes releases of one table by record-level methods, which change single records (such as
+    microaggregation), and scores them. `seed` is that of the samples for the scores, and of the
+    methods whose recipe has none.
 
     Raises
     ------
@@ -257,16 +228,14 @@ class RecordRanker:
         self._number = original.summary.number
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Make the release that a recipe describes, to compute its figures. Repeated calls draw the
-        same random numbers.
-
-        `rank` then checks the rule. A release that is written uses other random numbers.
+        """Make the release of a recipe, to compute its figures. Repeated calls draw the same random
+        numbers; a release that is written uses others.
         """
         return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, release: Anonymized) -> Ranked:
-        """Score a release (which `make` made), check whether it meets the rule, and return it as an
-        entry of the ranking.
+        """Score a release, check whether it meets the rule, and return it as an entry of the
+        ranking.
         """
         released, remaining, verdict = check_release(release, self.policy)
         before = self._score(released, release.data)
@@ -293,9 +262,7 @@ class RecordRanker:
         )
 
     def _number_of(self, rest: pa.Table) -> dict[str, float] | None:
-        """Return mean and standard deviation of a numeric label in the released rows `rest`; None
-        if the label has classes.
-        """
+        """Return mean and standard deviation of a numeric label in released rows; None for classes."""
         if self._number is None:
             return None
         numbers = rest.column(self.policy.label.column)
@@ -306,9 +273,8 @@ class RecordRanker:
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
         """Return the score of a released table by a second measure, on held-out rows, because the
-        measure of the ranking may be too high for some releases. `data` has the rows of `released`
-        in memory. The result is None if the measure of the ranking needs no such check, or if
-        nothing is left to predict.
+        measure of the ranking may be too high for some releases; None if it needs no such check, or
+        if nothing is left to predict.
         """
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
@@ -317,9 +283,7 @@ class RecordRanker:
         return scorer.value(scorer.unmasked, MEASURES.get(doubting))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
-        """Score a released table, and compare it with the unmasked table. `data` are the rows of
-        `released` in memory.
-        """
+        """Score a released table, whose rows are `data`, and compare it with the unmasked table."""
         worst = self.measure.worst(self._label_rows)
         unmasked = {
             name: attribute.unmasked for name, attribute in self._unmasked.attributes.items()
@@ -340,8 +304,8 @@ class RecordRanker:
         return ConfigurationScore(value, share, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:
-        """Return whether the rows of a release (`data`) have at least two label classes. Without a
-        label, return whether there are any rows.
+        """Return whether the rows have at least two label classes; without a label, whether there
+        are any.
         """
         if not self.policy.label:
             return bool(data.num_rows)
@@ -384,13 +348,13 @@ def beside_rows(
     policy: Policy,
     progress: Progress,
 ) -> tuple[Recipe, ...]:
-    """Return the recipes, and further recipes for methods that suppress single cells, with masks
-    taken from the ranking.
+    """Return the recipes, and further ones for methods that suppress single cells, with masks from
+    the ranking.
 
-    One added recipe uses the masks of the first configuration. So the ranking compares suppressed
-    cells with suppressed rows under the same masks. Another recipe uses finer masks, because
-    suppressed cells cost less than suppressed rows. These are the masks that would be best if the
-    rule allowed a tenth of the rows to be suppressed.
+    One uses the masks of the first configuration, so that the ranking compares suppressed cells
+    with suppressed rows under the same masks. Another uses finer masks, because suppressed cells
+    cost less than suppressed rows: those that would be best if the rule allowed a tenth of the rows
+    to be suppressed.
     """
     cells = [
         recipe
@@ -414,8 +378,8 @@ def beside_rows(
 
 
 def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
-    """Return the masks of the quasi-identifiers of an entry of the ranking, in the form in which a
-    policy has them. Return None if the entry suppresses no rows, or if a mask is random.
+    """Return the masks of the quasi-identifiers of an entry, as a policy has them; None if it
+    suppresses no rows, or if a mask is random.
     """
     if not ranked.suppressed_rows:
         return None
@@ -428,10 +392,8 @@ def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
 def _finer(
     advice: Advice, summary: Summary, source: Source, policy: Policy, progress: Progress
 ) -> Ranked | None:
-    """Return the configuration that would be best if a tenth of the rows (`BREAKING`) could be
-    suppressed; None if there is none.
-
-    It is chosen from the ranking, or by a new search if the advice comes from a search.
+    """Return the configuration, from the ranking or by a new search, that would be best if a tenth
+    of the rows (`BREAKING`) could be suppressed; None if there is none.
     """
     rows = summary.rows
     if advice.search is None:

@@ -29,9 +29,7 @@ HIT = 5
 
 @dataclass(frozen=True)
 class Share:
-    """The number of rows that have one value (or masked value) of a column, and how many of them
-    the release suppresses (`left_out`).
-    """
+    """The rows that have one value of a column, and how many of them the release suppresses."""
 
     column: str
     value: str
@@ -87,17 +85,8 @@ def show_release(
     policy: Policy,
     source: Source | None = None,
 ) -> ReleaseValues | None:
-    """Return a preview of the best release; None if the advice has no best release, or if it is a
-    record-level release.
-
-    Parameters
-    ----------
-    advice
-        The advice.
-    summary, plan, policy
-        The counts, the plan that checks the rule, and the policy.
-    source
-        The table, to show a few rows of the release; None for a preview without rows.
+    """Return a preview of the best release; None if there is none, or if it is a record-level
+    release. Without a table (`source`), the preview has no rows.
     """
     best = advice.best
     if best is None or best.method is not None:
@@ -134,8 +123,8 @@ def _frequent(labels: tuple[str, ...], rows: Floats) -> tuple[tuple[str, int], .
 def _left_out(
     summary: Summary, plan: PrivacyPlan, choice: Choice
 ) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
-    """Return how many rows the release of a configuration suppresses in each label class, and which
-    masked values of quasi-identifiers lose the largest shares of their rows.
+    """Return how many rows a release suppresses in each label class, and which masked values of
+    quasi-identifiers lose the largest shares of their rows.
     """
     frequency = summary.frequency
     if frequency is None:
@@ -172,8 +161,6 @@ def _preview(
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the column names and the first rows of the release, as text. Both are empty if no
     table is available, or if a mask adds noise.
-
-    `choice` has the masks of the attributes, and `label_mask` is the mask of the label.
     """
     noisy = any(candidate.noise is not None for candidate in choice.values())
     if source is None or noisy:

@@ -44,10 +44,8 @@ class PrivacyPlan:
 
     Parameters
     ----------
-    summary
-        The summary with the frequency table of the quasi-identifiers.
-    rule
-        The rule that a release must meet.
+    summary, rule
+        The summary with the frequency table, and the rule that a release must meet.
     counter
         Function that counts equivalence classes in the table's engine, such as a database; None if
         there is only the summary. It is used if the summary has no frequency table.
@@ -148,17 +146,14 @@ class PrivacyPlan:
 
     @property
     def by_population(self) -> bool:
-        """Whether the rule compares classes of the table with the population from which its rows
-        were sampled.
-        """
+        """Whether the rule compares classes with the population from which the rows were sampled."""
         return self._population is not None
 
     def groups_of_people(self, name: str, candidate: Candidate) -> Integers | None:
         """Return the group of each of the W values that an attribute has in the population under a
-        candidate mask, shape (W,). Values of the population and of the table that are masked in the
-        same way have the same group number.
-
-        The result is None if there is no population, or if the attribute is no quasi-identifier.
+        candidate, shape (W,); None without a population, or for an attribute that is no
+        quasi-identifier. Equal masked values of the population and of the table have the same
+        group.
         """
         if self._population is None or name not in self._population.values:
             return None
@@ -166,7 +161,7 @@ class PrivacyPlan:
 
     @property
     def values(self) -> dict[str, int]:
-        """The number of values, including null, that each attribute has under its finest mask. No
+        """The number of values, including null, of each attribute under its finest mask. No
         record-level release shows more values.
         """
         candidates = {a.name: a.candidates for a in self.summary.all_attributes if a.candidates}
@@ -174,9 +169,7 @@ class PrivacyPlan:
         return self._distinct_values() | masked
 
     def _distinct_values(self) -> dict[str, int]:
-        """Return how many different values each attribute and the label have in the table,
-        including null, by name.
-        """
+        """Return how many values each attribute and the label have in the table, including null."""
         label = self.summary.label
         counts = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
         return counts | {
@@ -186,11 +179,8 @@ class PrivacyPlan:
     @property
     def as_it_is(self) -> bool:
         """Whether the frequency table distinguishes all values, so that it can count the classes of
-        the unmasked table.
-
-        If no candidate shows all values of an attribute, the frequency table has only the values of
-        its finest candidate. Then classes of "unmasked" attributes are in fact classes under the
-        finest candidates.
+        the unmasked table. If no candidate shows all values of an attribute, it has only the values
+        of the finest candidate.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -213,16 +203,14 @@ class PrivacyPlan:
         )
 
     def check(self, choice: Choice) -> Verdict:
-        """Return whether the release of a configuration (`choice`) meets the rule, with the number
-        of rows to suppress and the violated requirements.
+        """Return whether the release of a configuration meets the rule, with the number of rows to
+        suppress and the violated requirements.
         """
         return self.rule.check(self.classes(choice))
 
     def classes(self, choice: Choice, sensitive: Sequence[str] | None = None) -> ClassTable:
         """Return the equivalence classes that a configuration forms, with the counts of their
-        sensitive values.
-
-        `sensitive` names the counted attributes; by default those that the rule protects.
+        sensitive values; by default those that the rule protects.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -243,9 +231,8 @@ class PrivacyPlan:
         return self._population.with_people(table, frequency, choice)
 
     def kept_cells(self, choice: Choice) -> Flags:
-        """Return whether the release of a configuration (`choice`) keeps each cell of the frequency
-        table, shape (cells,). A cell is a combination of values that occurs; it is kept if its
-        equivalence class is not suppressed.
+        """Return whether the release of a configuration keeps each cell (combination of values) of
+        the frequency table, shape (cells,), because its class is not suppressed.
         """
         frequency = self.summary.frequency
         if frequency is None:
@@ -256,9 +243,8 @@ class PrivacyPlan:
         return np.isin(ids, kept_ids)
 
     def _hidden(self, table: ClassTable, frequency: FrequencyTable, choice: Choice) -> Floats:
-        """Return the share, from 0 to 1, of the bits of information about the original
-        quasi-identifiers that the masks hide in each class of `table`, shape (classes,). All rows
-        of a class have the same share.
+        """Return the share of the bits of information that the masks hide in each class, shape
+        (classes,). All rows of a class have the same share.
         """
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))
@@ -273,26 +259,19 @@ class PrivacyPlan:
     @property
     def counts_alone(self) -> bool:
         """Whether the rows by class and sensitive value are enough to decide if a class meets the
-        rule.
-
-        They are not enough if the rule uses a population, the leaves of hierarchies or earlier
-        releases.
+        rule: not if it uses a population, the leaves of hierarchies or earlier releases.
         """
         return self._population is None and not (self.after_others or self.rule.by_leaves)
 
     @property
     def after_others(self) -> bool:
-        """Whether equivalence classes also distinguish rows by the values that earlier releases
-        showed of them.
-        """
+        """Whether classes also distinguish rows by the values that earlier releases showed of them."""
         frequency = self.summary.frequency
         return frequency is not None and frequency.earlier is not None
 
     def levels(self, masked_values: Mapping[str, tuple[str, ...]]) -> dict[str, Ints]:
         """Return, for each protected attribute whose hierarchy the rule needs, the group of each
-        shown value on each level of the hierarchy, shape (values, levels).
-
-        `masked_values` has the values that each protected attribute shows under its mask.
+        shown value on each level, shape (values, levels).
         """
         return {
             name: self._ancestry(name, masked_values[name])
@@ -305,18 +284,15 @@ class PrivacyPlan:
         return self._hierarchies[name].ancestry(masked_values)
 
     def protected(self, name: str, choice: Choice) -> tuple[Integers, tuple[str, ...]]:
-        """Return the group of each value of a sensitive attribute under a configuration, and the
-        names of these groups.
-        """
+        """Return the group of each value of a sensitive attribute, and the names of these groups."""
         if name in choice:
             return choice[name].in_order
         return in_natural_order((*self.summary.label.classes, "null"))
 
 
 def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:
-    """Return a plan that checks whether configurations of a summary meet the rule of a policy.
-
-    If the summary has no frequency table, the engine of the table `source` counts classes.
+    """Return a plan that checks whether configurations of a summary meet the rule of a policy. If
+    the summary has no frequency table, the engine of the table `source` counts classes.
 
     Raises
     ------
@@ -346,10 +322,7 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
 
 def require_same(summary: Summary, policy: Policy) -> None:
     """Raise `PolicyError` unless the summary and the policy have the same roles and masks.
-
-    The summary contains the classes of its own quasi-identifiers. If the policy has other
-    quasi-identifiers, Aegis would check the rule on the wrong columns. Rule, measure and weights
-    may differ.
+    Otherwise Aegis would check the rule on the wrong columns. Rule, measure and weights may differ.
     """
     label_attributes = [] if policy.chosen_label is None else [policy.chosen_label]
     in_policy = {a.name: (a.role, a.masks) for a in (*policy.features, *label_attributes)}
@@ -375,21 +348,8 @@ def rank_choice(
     measure: Measure,
     verdict: Verdict | None = None,
 ) -> Ranked:
-    """Check whether a configuration meets the rule, and return it as an entry of the ranking. The
-    entry computes its scores when somebody first reads them.
-
-    Parameters
-    ----------
-    name
-        Name of the configuration.
-    choice
-        The candidate mask of each attribute.
-    scorer, measure
-        The scorer and the measure.
-    plan
-        The plan that checks the rule.
-    verdict
-        The result of this check, if it is already known.
+    """Check whether a configuration meets the rule (unless `verdict` is known), and return it as an
+    entry of the ranking, which computes its scores when somebody first reads them.
     """
     verdict = plan.check(choice) if verdict is None else verdict
     score = Later(lambda: scorer.score(choice, measure))
@@ -410,20 +370,17 @@ def rank_choice(
 
 
 def lost_alone(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, float]:
-    """Return, for each attribute, how much utility is lost if only this attribute is masked, with
-    its mask in the best configuration.
-
-    The result is empty if the first entry of the ranking breaks the rule, or was made by a
-    record-level method instead of masks.
+    """Return, for each attribute, how much utility is lost if only this attribute is masked, as in
+    the best configuration. Empty if the first entry of the ranking breaks the rule, or was made by
+    a record-level method instead of masks.
     """
     best = best_masked(ranking)
     return {} if best is None else scorer.lost_alone(scorer.choose(best.configuration), measure)
 
 
 def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
-    """Return the privacy guarantee of a configuration's noise masks; None if it has none.
-
-    The guarantee does not cover the label, which is released without noise.
+    """Return the privacy guarantee of a configuration's noise masks; None if it has none. It does
+    not cover the label, which is released without noise.
     """
     masks: dict[str, Mask | None] = {n: c.mask for n, c in choice.items()}
     if summary.label.there:
@@ -432,12 +389,11 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
 
 
 def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
-    """Return a copy of the policy for measuring a table unmasked: every attribute has only the mask
-    `identity`.
+    """Return a copy of the policy for measuring a table unmasked: every attribute is a *feature*
+    with only the mask `identity`, because scores do not need equivalence classes.
 
-    All attributes have the role *feature*, because scores do not need equivalence classes. If
-    `original` is True, the table is not released yet and its label has the original values. Then
-    the copy keeps the label's mask, which makes the classes, if the policy has only one.
+    If `original` is True, the label has the original values. Then the copy keeps the label's mask,
+    which makes the classes, if the policy has only one.
     """
     attributes = {
         a.name: Attribute(a.name, Role.FEATURE, (Identity(),), weight=a.weight)
@@ -451,12 +407,9 @@ def as_it_is(policy: Policy, *, original: bool = False) -> Policy:
 
 
 def as_released(policy: Policy) -> Policy:
-    """Return a copy of the policy for measuring rows that have already been released, without
-    masking them again.
-
-    If the policy names a column of persons or weights, the copy names the columns `PERSON` or
-    `WEIGHT` instead. Aegis adds these columns to the rows to measure; a release does not contain
-    them.
+    """Return a copy of the policy for measuring released rows, without masking them again. For a
+    column of persons or weights, it names the columns `PERSON` or `WEIGHT`, which Aegis adds to the
+    rows to measure; a release does not contain them.
     """
     person = None if policy.person is None else PERSON
     weight = None if policy.weight is None else WEIGHT
@@ -465,8 +418,7 @@ def as_released(policy: Policy) -> Policy:
 
 def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
     """Return a copy of the advice whose configurations also have the label's mask, fitted to the
-    table. If the policy does not have exactly one mask for the label, the advice is returned
-    unchanged.
+    table, if the policy has exactly one mask for the label.
     """
     column, mask = summary.label.column, summary.label.mask
     if policy.label_mask is None or mask is None:
@@ -488,9 +440,7 @@ def with_label_mask(advice: Advice, summary: Summary, policy: Policy) -> Advice:
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:
     """Return whether a table has at least two classes of the label, so that there is something to
-    predict.
-
-    If there is no label, return whether the table has rows.
+    predict; without a label, whether it has rows.
     """
     if not policy.label:
         return source.rows > 0
@@ -504,16 +454,8 @@ WHAT = "The summary"
 
 def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> RuleOverride | None:
     """Return how the user's rule differs from the rule that the owner put into a summary; None if
-    it does not differ.
-
-    Parameters
-    ----------
-    summary
-        The summary. If it does not contain a rule, or was made in this process, every rule passes.
-    rule
-        The rule that the user declares.
-    override
-        Whether the user accepts that the rule differs.
+    it does not differ, or if the summary has no such rule. `override` says that the user accepts a
+    difference.
 
     Raises
     ------
@@ -526,8 +468,8 @@ def check_owner_rule(summary: Summary, rule: PrivacyRule, *, override: bool) -> 
 
 
 def with_owner_rule(advice: Advice, summary: Summary, override: RuleOverride | None) -> Advice:
-    """Return a copy of the advice that states the owner's rule from the summary. If the user
-    replaced this rule, `override` says how the two differ, and the advice warns of it.
+    """Return a copy of the advice that states the owner's rule from the summary, and warns if the
+    user replaced it, which differs as `override` says.
     """
     if summary.terms is None or not summary.terms.binding:
         return advice

@@ -60,9 +60,7 @@ class AttributeEstimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The smallest and the largest possible |unmasked - masked|, given the bounds of the
-        unmasked score; None if there are no bounds.
-        """
+        """The smallest and the largest possible |unmasked - masked|; None without bounds."""
         if self.lower is None or self.upper is None:
             return None
         ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
@@ -102,8 +100,8 @@ class Estimate:
 
     @property
     def rounded_deviation(self) -> float:
-        """The estimated deviation from the unmasked table (PUD) by which configurations are sorted.
-        It is rounded, so that floating-point errors do not decide the order.
+        """The estimated deviation by which configurations are sorted, rounded so that
+        floating-point errors do not decide the order.
         """
         parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
         largest = max(parts, default=0.0)
@@ -126,9 +124,7 @@ class Estimate:
 
 
 class EstimateCase(Protocol):
-    """A way to estimate how far the scores of configurations deviate from the scores of the
-    unmasked table.
-    """
+    """A way to estimate how far scores deviate from those of the unmasked table."""
 
     @property
     def name(self) -> str:
@@ -150,19 +146,8 @@ class EstimateCase(Protocol):
         measure: str | None,
         progress: Progress,
     ) -> Mapping[str, Estimate]:
-        """Estimate how far each configuration deviates from the unmasked table, and return the
-        estimates by the configuration's name.
-
-        Parameters
-        ----------
-        summary
-            The counts of the table.
-        choices
-            The candidates of each configuration, by the configuration's name.
-        measure
-            The measure that the user named; None if none was named.
-        progress
-            Shows the progress, one step for each configuration.
+        """Estimate how far each configuration (`choices`, by its name) deviates from the unmasked
+        table. `measure` is the one that the user named, if any.
 
         Raises
         ------
@@ -315,9 +300,7 @@ class Ranked:
 
     @cached_property
     def pud(self) -> float:
-        """The predictive utility deviation: the mean over attributes of |unmasked - masked|, the
-        absolute change of an attribute's score by its mask.
-        """
+        """The predictive utility deviation: the mean over attributes of |unmasked - masked|."""
         return mean_change(self.attributes)
 
     @property
@@ -326,9 +309,8 @@ class Ranked:
         return self.configuration.name
 
     def ranking_key(self, sign: int) -> tuple[bool, float, float, str]:
-        """Return the key by which entries of the ranking are sorted: the rule first, then the
-        estimated deviation (if there is one), then the score. `sign` is 1 if larger scores are
-        better, otherwise -1.
+        """Return the key by which entries are sorted: the rule first, then the estimated deviation
+        (if there is one), then the score. `sign` is 1 if larger scores are better, otherwise -1.
         """
         deviation = 0.0 if self.estimate is None else self.estimate.rounded_deviation
         return (self.admissible is False, deviation, -sign * self.score, self.name)
@@ -340,10 +322,8 @@ class Ranked:
 
     @property
     def mask_texts(self) -> dict[str, str]:
-        """The mask of each attribute as text for people: as the policy declares it, without
-        parameters that were fitted to the data.
-
-        For a record-level release, the text of each quasi-identifier names the method.
+        """The mask of each attribute as the policy declares it; for a record-level release, the
+        text of each quasi-identifier names the method.
         """
         if self.method is not None:
             method_text = self.method.method_text
@@ -386,7 +366,7 @@ class Ranked:
 
 def best_masked(ranking: Sequence[Ranked]) -> Ranked | None:
     """Return the first entry of a ranking if it meets the rule and consists of masks; otherwise
-    None. An entry made by a record-level method has no masks.
+    None.
     """
     first = ranking[0] if ranking else None
     return first if first is not None and first.admissible and first.method is None else None

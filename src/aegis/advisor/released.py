@@ -58,8 +58,7 @@ class KeptCodes:
     all_rows, keep
         All rows of the table before they are masked, and which of them the release keeps.
     masked
-        The columns of the kept rows as they are released. The column `WEIGHT` has the unmasked
-        weights, if rows have weights.
+        The columns of the kept rows as they are released, and `WEIGHT` with the unmasked weights.
     """
 
     all_rows: CodedRows
@@ -77,14 +76,6 @@ def kept_codes(
 ) -> KeptCodes | None:
     """Return the rows that the release of a configuration keeps, with their values as codes; None
     if the codes do not show which rows it keeps (see `codes_known`).
-
-    Parameters
-    ----------
-    rows
-        All rows of the table as codes, with the label's column; None if they were not read.
-    plan, policy, choice
-        The plan that decides which equivalence classes are kept, the policy, and the candidates of
-        the configuration.
     """
     summary, frequency = plan.summary, plan.summary.frequency
     if rows is None or frequency is None or not codes_known(rows, plan, policy, choice):
@@ -103,8 +94,7 @@ def kept_codes(
 
 
 def codes_known(rows: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice) -> bool:
-    """Return whether the codes of a table's rows show which rows the release of a configuration
-    keeps. `rows` has all rows of the table as codes; None if they were not read.
+    """Return whether the codes of a table's rows show which rows a release keeps.
 
     They do not show this if a mask adds noise or shows a type that cannot be compared, if the rule
     counts persons or depends on an earlier release, or if the classes of the label come from a
@@ -123,10 +113,8 @@ def codes_known(rows: CodedRows | None, plan: PrivacyPlan, policy: Policy, choic
 
 
 def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
-    """Return the label classes that no row of a release has, and how many rows each had before.
-
-    `before` and `after` describe the label in the table and in the release. The result is empty if
-    the label is masked.
+    """Return the label classes that no row of a release has, and how many rows each had before;
+    empty if the label is masked.
     """
     remaining = set(after.classes)
     if before.mask is not None or not remaining <= set(before.classes):
@@ -136,8 +124,8 @@ def lost_classes(before: LabelSummary, after: LabelSummary) -> dict[str, int]:
 
 
 def _cut_by_masks(attribute: AttributeSummary) -> bool:
-    """Return whether candidate masks distinguish rare values of an attribute that the unmasked
-    attribute counts together as one level. The summary then counts these values separately.
+    """Return whether candidates distinguish rare values that the unmasked attribute counts together
+    as one level. The summary then counts these values separately.
     """
     unmasked = attribute.unmasked
     alone = [unmasked.levels] if unmasked.ranges is None else [unmasked.levels, unmasked.ranges]
@@ -145,9 +133,7 @@ def _cut_by_masks(attribute: AttributeSummary) -> bool:
 
 
 def error_of(scorer: Scorer, choice: Choice, measure: Measure) -> float | None:
-    """Return the standard error of the score of one configuration; None if it would take too long
-    to compute.
-    """
+    """Return the standard error of the score of one configuration; None if it would take too long."""
     if scorer.summary.pairs.folds is None or not compared(scorer, [choice], measure):
         return None
     without = jackknife(scorer, [choice], measure)
@@ -187,20 +173,9 @@ class KeptRows:
         earlier: bool = False,
     ) -> UtilityFigure | None:
         """Return the utility of the rows that the release keeps; None if the measure cannot be
-        computed on them.
-
-        Parameters
-        ----------
-        measure
-            The measure.
-        reference
-            The score of the unmasked table.
-        original
-            A scorer of the unmasked table.
-        labels
-            The number of labels whose scores the certificate states.
-        earlier
-            As in `rows_each`.
+        computed on them. `reference` is the score of the unmasked table, which `original` scores;
+        `labels` is the number of labels whose scores the certificate states, and `earlier` is as in
+        `rows_each`.
         """
         table_rows = rows_each(original.summary.rows, labels, earlier=earlier)
         value, error = coarse(measure.worst(original.label_rows), table_rows), None
@@ -233,15 +208,8 @@ class KeptRows:
 
 @dataclass(frozen=True, eq=False)
 class KeptLabels:
-    """The counts of the rows that a release keeps, for each of several labels.
-
-    Attributes
-    ----------
-    labels
-        For each label, the counts of its kept rows, and the object that made these counts.
-    lost
-        Always empty, because the figure of each label lists the classes that this label loses. The
-        field exists because `KeptRows`, for a single label, has it.
+    """The counts of the rows that a release keeps, for each of several labels. `lost` is always
+    empty, because the figure of each label lists the classes that this label loses.
     """
 
     labels: tuple[tuple[ReleasedRows, KeptRows], ...]
@@ -249,16 +217,8 @@ class KeptLabels:
 
     def figure(self, measure: Measure, reference: float, original: Scorer) -> UtilityFigure | None:
         """Return the utility of the rows that the release keeps, for all labels together and for
-        each label; None if the measure of a label cannot be computed on these rows.
-
-        Parameters
-        ----------
-        measure
-            The measure that combines the labels.
-        reference
-            The score of the unmasked table by this measure.
-        original
-            A scorer of the unmasked table.
+        each; None if the measure of a label cannot be computed on these rows. The arguments are as
+        in `KeptRows.figure`.
         """
         assert isinstance(original, SeveralScorer)
         figures = {}
@@ -314,31 +274,27 @@ class ReleasedRows:
         self._tables: ExitStack | None = None
 
     def under(self, plan: PrivacyPlan) -> ReleasedRows:
-        """Return a counter of released rows for the same table, but under the privacy rule of
-        `plan`.
-        """
+        """Return a counter of released rows for the same table under the rule of another plan."""
         return ReleasedRows(
             plan, self.source, self.policy, self.seed, self.coded_rows, reading=self.reading
         )
 
     @contextmanager
     def open(self) -> Iterator[ReleasedRows]:
-        """Return a context that yields this object, and at whose end the server drops the releases
-        that it stores.
-        """
+        """Return a context, at whose end the server drops the releases that it stores."""
         with ExitStack() as self._tables:
             yield self
         self._tables, self._stored = None, ()
 
     @contextmanager
     def storing(self, choice: Choice) -> Iterator[ReleasedRows]:
-        """Return a context in which the rows that the release of one configuration keeps are masked
-        only once. The context yields an object that counts these rows.
+        """Return a context, with an object that counts the rows, in which the kept rows of one
+        configuration are masked only once.
 
-        The server of the table stores the kept rows in a temporary table, because otherwise each
-        query would mask them again. Within `open`, it stores them until that context ends. Nothing
-        is stored if the table has more than `MOST_ROWS` rows, if the engine runs in this process,
-        or if a mask adds noise.
+        The server stores the kept rows in a temporary table, because otherwise each query would
+        mask them again. Within `open`, it stores them until that context ends. Nothing is stored if
+        the table has more than `MOST_ROWS` rows, if the engine runs in this process, or if a mask
+        adds noise.
         """
         source, noisy = self.source, any(c.noise is not None for c in choice.values())
         none = source is None or source.engine.in_process or noisy or source.rows > MOST_ROWS
@@ -362,10 +318,8 @@ class ReleasedRows:
         return next((table for masks, table in self._stored if masks == choice), None)
 
     def of(self, choice: Choice) -> KeptRows | KeptLabels | None:
-        """Return the counts of the rows that the release of a configuration (`choice`) keeps; None
-        if these rows cannot be known.
-
-        The kept rows of a release with noise are known only after the noise is drawn.
+        """Return the counts of the rows that a release keeps; None if these cannot be known. The
+        kept rows of a release with noise are known only after the noise is drawn.
         """
         if any(candidate.noise is not None for candidate in choice.values()):
             return None
@@ -392,9 +346,7 @@ class ReleasedRows:
         return KeptLabels(tuple(zip(alone, counted, strict=True)))
 
     def _counted(self, rest: Source | CodedRows, summary: Summary, choice: Choice) -> KeptRows:
-        """Return the counts of the kept rows of a release (`rest`). `summary` has the counts of all
-        rows, and `choice` the masks.
-        """
+        """Return the counts of the kept rows (`rest`) of a release; `summary` counts all rows."""
         assert self.policy is not None
         policy = as_released(self.policy)
         if isinstance(rest, CodedRows):
@@ -429,22 +381,19 @@ class ReleasedRows:
 
     @property
     def counts_otherwise(self) -> bool:
-        """Whether a release must be compared with a newly counted unmasked table, because the
-        summary counts rows in another way than a release.
+        """Whether the summary counts rows in another way than a release, so that the unmasked table
+        must be counted again to compare them.
 
-        This happens in two cases. In a wide table, the masks decide which attributes the measures
-        leave out. And masks can divide the rare values of an attribute, which the unmasked table
-        counts as one level; then rows are assigned to other folds.
+        In a wide table, the masks decide which attributes the measures leave out. And masks can
+        divide the rare values of an attribute, which the unmasked table counts as one level; then
+        rows are assigned to other folds.
         """
         summary = self.plan.summary
         return has_excluded(summary) or any(map(_cut_by_masks, summary.attributes.values()))
 
     def reference(self, measure: Measure, on_all_rows: float) -> float:
-        """Return the score of the unmasked table with which a release is compared. If a release
-        counts rows in another way than the summary, the unmasked table is counted again in that
-        way.
-
-        `on_all_rows` is the score of the unmasked table from the summary.
+        """Return the score of the unmasked table with which a release is compared: `on_all_rows`,
+        unless the table must be counted again (`counts_otherwise`).
         """
         lacking = self.source is None or self.policy is None or bool(self.policy.tasks)
         if lacking or not self.counts_otherwise:
@@ -458,19 +407,9 @@ class ReleasedRows:
         measure: Measure,
         scorer: Scorer,
     ) -> UtilityFigure:
-        """Return the utility of the rows that a release keeps.
-
-        Parameters
-        ----------
-        kept_rows
-            The counts of these rows; None if they are not known.
-        on_all_rows
-            The utility of the same masks on all rows. It is returned if the kept rows are not known
-            or the measure cannot be computed on them.
-        measure
-            The measure.
-        scorer
-            A scorer of the unmasked table.
+        """Return the utility of the rows that a release keeps, or `on_all_rows`, that of the same
+        masks on all rows, if they are not known or cannot be measured. `scorer` scores the unmasked
+        table.
         """
         if kept_rows is None:
             return on_all_rows
@@ -480,8 +419,8 @@ class ReleasedRows:
 
     @cached_method
     def _roles(self) -> Mapping[str, ColumnRole]:
-        """Return, for each column, its weight in the mean of all columns' scores, and the reason
-        for it, computed from the unmasked table.
+        """Return the role of each column in the mean of all columns' scores, from the unmasked
+        table.
         """
         return column_roles(self.plan.summary)
 
@@ -504,18 +443,8 @@ class ReleasedRows:
 
     def table(self, choice: Choice, originals: WithOriginals | None = None) -> ir.Table:
         """Return the rows that the release of a configuration keeps, as a query or as a stored
-        table.
-
-        The rows have the masked columns, and also `PERSON` and `WEIGHT` if the policy names such
-        columns.
-
-        Parameters
-        ----------
-        choice
-            The configuration; none of its masks may draw noise.
-        originals
-            The table with unmasked copies of its masked columns; the result then also has these
-            copies.
+        table, with `PERSON` and `WEIGHT` if the policy names such columns. No mask may draw noise.
+        If `originals` has unmasked copies of the masked columns, so has the result.
         """
         assert self.source is not None
         assert self.policy is not None
@@ -544,12 +473,9 @@ class ReleasedRows:
         return self.policy.with_label(chosen, self.plan.summary.label.mask)
 
     def _from_cells(self, summary: Summary, choice: Choice) -> KeptRows | None:
-        """Count the rows that the release of a configuration (`choice`) keeps, from the frequency
-        table of the summary. Return None if there is no frequency table or the label has no
-        classes.
-
-        If some scored attributes are missing in the frequency table, the result has no scorer. It
-        then states only which label classes no kept row has.
+        """Count the rows that a release keeps, from the frequency table of the summary; None if
+        there is none or the label has no classes. If some scored attributes are missing there, the
+        result has no scorer, and states only which label classes no kept row has.
         """
         frequency = summary.frequency
         if frequency is None or not summary.label.has_classes:
@@ -585,18 +511,8 @@ class ReleasedRows:
 def with_utility(
     advice: Advice, released: ReleasedRows, scorer: Scorer, progress: Progress = SILENT
 ) -> Advice:
-    """Return a copy of the advice with the utility of its best release.
-
-    Parameters
-    ----------
-    advice
-        The advice of a ranking or a search.
-    released
-        Counts the rows of releases.
-    scorer
-        A scorer of the summary on which the advice is based.
-    progress
-        Shows the progress.
+    """Return a copy of the advice with the utility of its best release, whose rows `released`
+    counts. `scorer` is that of the summary.
     """
     best = advice.best
     if best is None or best.method is not None or not best.configuration.masks:
@@ -630,9 +546,8 @@ def with_utility(
 def _counts_of_release(
     released: ReleasedRows, choice: Choice, suppressed_rows: int | None, scorer: Scorer
 ) -> KeptRows | KeptLabels | None:
-    """Return the counts of the rows that the release of a configuration (`choice`) keeps.
-
-    If the release masks nothing and suppresses no rows, these are the counts of the summary.
+    """Return the counts of the rows that a release keeps; those of the summary if it masks and
+    suppresses nothing.
     """
     if (
         tasks_of(scorer)
@@ -645,9 +560,7 @@ def _counts_of_release(
 
 
 def figure_on_all_rows(choice: Choice, scorer: Scorer, measure: Measure) -> UtilityFigure:
-    """Return the utility of the masks of a configuration (`choice`) on all rows that `scorer`
-    scores by `measure`.
-    """
+    """Return the utility of the masks of a configuration on all rows."""
     value, unmasked = scorer.value(choice, measure), scorer.value(scorer.unmasked, measure)
     return UtilityFigure.of(measure, value, unmasked, scorer.label_rows, rows=Rows.ALL)
 
@@ -659,11 +572,8 @@ def release_figure(
     scorer: Scorer,
     measure: Measure,
 ) -> UtilityFigure | None:
-    """Return the utility of the rows that the release of a configuration (`choice`) keeps, or that
-    of the same masks on all rows if only the lost label classes are known; None if neither is.
-
-    `released` counts the rows, of which the release suppresses `suppressed_rows`; `scorer` scores
-    the summary by `measure`.
+    """Return the utility of the rows that a release keeps, or that of the same masks on all rows if
+    only the lost label classes are known; None if neither is. `scorer` is that of the summary.
     """
     on_all_rows = figure_on_all_rows(choice, scorer, measure)
     with released.reading, released.storing(choice) as rows:
@@ -679,9 +589,9 @@ def expected_auc(
     """Return the AUC (for a numeric label the R2) that models are expected to reach under the best
     configuration, on all rows.
 
-    Return None in these cases: the measure is itself a model metric; the first configuration is not
-    admissible; the label is neither numeric nor has two classes; the summary has no folds; the
-    table has so many values and classes that the computation would take longer than the ranking.
+    It is None if the measure is itself a model metric; the first configuration is not admissible;
+    the label is neither numeric nor has two classes; the summary has no folds; or the table has so
+    many values and classes that the computation would take longer than the ranking.
     """
     best = best_masked(ranking)
     if best is None or measure.unit in IN_WORDS or out_of_reach(scorer.summary):

@@ -40,15 +40,7 @@ _RESIDUE = 1e-15
 
 @dataclass(frozen=True)
 class AttributeScore:
-    """The score that one attribute has before and after masking.
-
-    Attributes
-    ----------
-    score
-        The score of the masked attribute.
-    unmasked
-        The score of the unmasked attribute.
-    """
+    """The score that one attribute has before (`unmasked`) and after masking (`score`)."""
 
     score: float
     unmasked: float
@@ -60,9 +52,7 @@ class AttributeScore:
 
 
 class AttributeScores(OnDemand[str, AttributeScore]):
-    """The score of each attribute by itself. The scores are computed when somebody first reads
-    them.
-    """
+    """The score of each attribute by itself, computed when somebody first reads it."""
 
     @cached_method
     def __getitem__(self, name: str) -> AttributeScore:
@@ -79,9 +69,7 @@ class AttributeScores(OnDemand[str, AttributeScore]):
 
 
 def mean_change(attributes: Mapping[str, AttributeScore]) -> float:
-    """Return the predictive utility deviation: the mean over attributes of |unmasked - masked|, the
-    absolute change of an attribute's score by its mask.
-    """
+    """Return the predictive utility deviation: the mean over attributes of |unmasked - masked|."""
     return float(np.mean([abs(scores.change) for scores in attributes.values()]))
 
 
@@ -119,14 +107,14 @@ def utility_kept(
     label_rows: Sequence[float] | None = None,
     rows: float | None = None,
 ) -> float | None:
-    """Return the percentage of a reference's utility that a score keeps, from 0 to 100.
+    """Return the percentage of a reference's utility that a score keeps, from 0 to 100; None if the
+    reference has no utility, up to rounding.
 
     Utility is the difference between a score and the score of a constant prediction
     (`Measure.worst`), which may depend on the number of rows of each label class (`label_rows`). A
-    score above the reference exceeds it only by accident, so it keeps 100 %. A score worse than a
-    constant prediction keeps 0 %. The result is None if the reference has no utility, up to
-    rounding. If `rows` is given, the score of a constant prediction is rounded as `coarse` rounds
-    the reference, because it depends on rows that a release may suppress.
+    score above the reference exceeds it only by accident, so it keeps 100 %. If `rows` is given,
+    the score of a constant prediction is rounded as `coarse` rounds the reference, because it
+    depends on rows that a release may suppress.
     """
     worst, sign = measure.worst(label_rows), measure.direction.sign
     if rows is not None and measure.constant is not None:
@@ -143,33 +131,26 @@ _NOTHING = 1e-9
 
 
 class ExpectedContingency(Contingency):
-    """The number of rows by masked value and label class that is expected under a noise mask. It
-    need not be an integer.
+    """The number of rows by level and label class that is expected under a noise mask; it may be a
+    fraction.
     """
 
     @cached_property
     def n(self) -> Any:
-        """The number of rows that the table counts. Noise does not change it. If rows have weights,
-        it can have a fractional part.
-        """
+        """The number of rows. Noise does not change it; with weights, it can be a fraction."""
         total = float(self.row_totals @ self.multiplicity)
         rounded = round(total)
         return rounded if abs(total - rounded) <= _NOTHING * max(total, 1.0) else total
 
 
 def contingency(expected: Floats, measure: Measure | None) -> Contingency:
-    """Convert expected counts to a contingency table from which `measure` can be computed.
+    """Convert expected counts, shape (R, C), to a contingency table from which `measure` can be
+    computed.
 
-    Parameters
-    ----------
-    expected
-        Expected number of rows for each of R masked values and C classes, shape (R, C). The totals
-        of the classes are whole numbers.
-    measure
-        A measure with the flag `fractional` gets the counts unchanged. All other measures need
-        integers, for example those that permute rows, leave one row out, or count the rows of mixed
-        groups, and the measures of other packages. For them, the counts are rounded class by class,
-        so that the totals of the classes stay the same.
+    A measure with the flag `fractional` gets the counts unchanged. All other measures need
+    integers, for example those that permute rows, leave one row out, or count the rows of mixed
+    groups, and the measures of other packages. For them, the counts are rounded class by class, so
+    that the totals of the classes stay the same.
     """
     if measure is None or not measure.fractional:
         return Contingency.of(controlled_rounding(expected))
@@ -188,7 +169,8 @@ this.
 
 @dataclass(frozen=True)
 class ColumnRole:
-    """The weight of a column in a score that predicts every column from the others, with its reason.
+    """The weight of a column in a score that predicts every column from the others, with its
+    reason.
 
     Attributes
     ----------
@@ -197,8 +179,8 @@ class ColumnRole:
     left_out
         Why the column is left out; empty if it counts.
     twins
-        Other columns that almost determine this column and are almost determined by it; they share
-        the weight.
+        Columns that almost determine this one and are almost determined by it; they share the
+        weight.
     """
 
     weight: float
@@ -207,8 +189,8 @@ class ColumnRole:
 
 
 def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
-    """Return, for each attribute, its weight in the mean of all columns' scores and the reason for it,
-    computed from the unmasked values.
+    """Return the role of each attribute in a score that predicts every column, from unmasked
+    values.
     """
     why = {a.name: _left_out(a, summary.rows) for a in summary.attributes.values()}
     counted = [name for name, reason in why.items() if not reason]
@@ -229,9 +211,7 @@ def column_roles(summary: Summary) -> Mapping[str, ColumnRole]:
 
 
 def _left_out(attribute: AttributeSummary, rows: int) -> str:
-    """Return why a column of a table with `rows` rows cannot be predicted from the other columns,
-    such as "it is like a key"; empty if it can be.
-    """
+    """Return why a column cannot be predicted, such as "it is like a key"; empty if it can be."""
     if np.count_nonzero(attribute.counts) < 2:
         return "it has one value"
     if attribute.excluded:
@@ -242,8 +222,8 @@ def _left_out(attribute: AttributeSummary, rows: int) -> str:
 
 
 def _twins(summary: Summary, first: str, second: str) -> bool:
-    """Return whether two columns, named `first` and `second`, almost determine each other: by their
-    values, or by ranges of their values.
+    """Return whether two columns almost determine each other: by their values, or by ranges of
+    them.
     """
     names = summary.pairs.names
     places = sorted((names.index(first), names.index(second)))
@@ -263,9 +243,8 @@ def _tell_each_other(x: Integers, y: Integers, rows: Floats) -> bool:
 
 
 def _explained(table: Floats) -> float:
-    """Return Goodman and Kruskal's tau of a contingency table, in [0, 1].
-
-    Tau is the share of the variance of the column variable that the row variable explains.
+    """Return Goodman and Kruskal's tau, in [0, 1]: the share of the variance of the column variable
+    of a contingency table that the row variable explains.
     """
     n, rows, columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
     variance = n - float((columns**2).sum()) / max(n, 1.0)
@@ -280,13 +259,8 @@ R = TypeVar("R")
 
 
 class Later(Generic[T]):
-    """A value that is computed when it is first read. Later reads return the same value. If two
-    threads read it at the same time, one of them computes it, and the other one waits.
-
-    Parameters
-    ----------
-    compute
-        Function that computes the value. It must not depend on when it is called.
+    """A value that is computed when it is first read. If two threads read it at the same time, one
+    of them computes it, and the other one waits.
     """
 
     def __init__(self, compute: Callable[[], T]) -> None:
@@ -313,17 +287,14 @@ class Later(Generic[T]):
 
 
 def later(compute: Callable[[], T]) -> T:
-    """Return a placeholder for the value of a dataclass field: `compute` is called when somebody
-    first reads the field. The dataclass needs the decorator `read_later`. For type checkers, the
-    placeholder has the type of the value.
+    """Return a placeholder for a field of a dataclass with the decorator `read_later`: `compute` is
+    called when somebody first reads the field. It has the type of the value for type checkers.
     """
     return cast(T, Later(compute))
 
 
 def read_later(*names: str) -> Callable[[type[R]], type[R]]:
-    """Return a decorator for a dataclass. The named fields then also accept placeholders (`later`),
-    whose value is computed when somebody first reads the field.
-    """
+    """Return a decorator for a dataclass whose named fields accept placeholders (`later`)."""
 
     def decorate(record: type[R]) -> type[R]:
         for name in names:
@@ -407,15 +378,15 @@ def coarse(
 
 def coarse_decimals(score: float, rows: float) -> int:
     """Return with how many decimals `coarse` states a score that is not in the units of a label;
-    negative for tens, hundreds and so on. `rows` is as there.
+    negative for tens, hundreds and so on.
     """
     return coarse_digits(rows) - _size(score, in_units=False)
 
 
 def rows_each(table_rows: float, figures: int, *, earlier: bool = False) -> float:
-    """Return by how many rows `coarse` rounds each of so many scores of a table with `table_rows`
-    rows. `earlier` is for certificates of earlier versions, which rounded each score as if it were
-    the only one, and never to fewer than two digits.
+    """Return by how many rows `coarse` rounds each of so many scores of a table. `earlier` is for
+    certificates of earlier versions, which rounded each score as if it were the only one, and never
+    to fewer than two digits.
     """
     return max(table_rows, 100 * _ROWS_OF_ONE_STEP) if earlier else table_rows / max(figures, 1)
 
@@ -427,9 +398,7 @@ def coarse_digits(rows: float) -> int:
 
 
 def coarse_error(score: float, rows: float) -> float:
-    """Return by how much `coarse` changes, at most, a score that is not in the units of a label;
-    `rows` is as there.
-    """
+    """Return by how much `coarse` changes, at most, a score that is not in the units of a label."""
     decimals, parts = _steps(rows)
     return 0.5 / parts * 10.0 ** (_size(score, in_units=False) - decimals)
 
@@ -447,9 +416,7 @@ certificates of six tables of 60 to 1,000 rows found a hidden value in 15 to 24 
 
 
 def _steps(rows: float) -> tuple[int, int]:
-    """Return the number of decimals of a step of `coarse`, and into how many parts a unit of the
-    last decimal is divided.
-    """
+    """Return the decimals of a step of `coarse`, and into how many parts the last one is divided."""
     units = max(rows, 1) / _ROWS_OF_ONE_STEP
     decimals = math.floor(math.log10(units))
     if decimals >= 2:
@@ -459,7 +426,7 @@ def _steps(rows: float) -> tuple[int, int]:
 
 def _size(score: float, *, in_units: bool) -> int:
     """Return the number of digits before the decimal point; a negative number counts zeros after
-    the point. If a score is not `in_units`, it is at least 0.
+    it. If a score is not `in_units`, it is at least 0.
     """
     size = math.floor(math.log10(abs(score))) + 1 if score else 0
     return size if in_units else max(size, 0)

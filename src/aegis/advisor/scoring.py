@@ -4,6 +4,10 @@ The time does not depend on the number of rows, because every score is a functio
 (theory.md, section 2). The cache contains the contingency table of each attribute under each mask
 and the measures of this table. It also contains the mutual information of each pair of attributes
 under each pair of masks.
+
+An atom is a set of values that all candidates of an attribute treat in the same way, and a level is
+a masked value. Methods that take attributes take their indices in the summary (`which`), their
+masks (`candidates`) and the mask of the label (`label`; None if it has none).
 """
 
 from __future__ import annotations
@@ -62,12 +66,10 @@ class PairValues:
     Parameters
     ----------
     pairs
-        Counts of pairs of atoms (sets of values that all candidates of an attribute treat in the
-        same way).
+        Counts of pairs of atoms.
     levels
-        Function that takes the index of an attribute and a candidate. It returns the level (masked
-        value) of each of A atoms, shape (A,). For a noise mask, it returns the probability of each
-        of L levels, shape (A, L).
+        Function that returns, for the index of an attribute and a candidate, the level of each of A
+        atoms, shape (A,); for a noise mask, the probability of each of L levels, shape (A, L).
     """
 
     def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Array]) -> None:
@@ -96,8 +98,8 @@ class PairValues:
         return values
 
     def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
-        """Return the mean of a measure over all pairs of attributes; 0 if there are no pairs.
-        `chosen` has the mask of each attribute.
+        """Return the mean of a measure over all pairs of attributes with these masks; 0 without
+        pairs.
         """
         masked = list(enumerate(chosen))
         return mean_of_pairs(self.values(masked, masked, measure)) if len(masked) > 1 else 0.0
@@ -105,11 +107,8 @@ class PairValues:
     def mean_of_one(
         self, index: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
     ) -> float:
-        """Return the mean of a measure over all pairs that one masked attribute forms with another
-        attribute; 0 if there is no other attribute.
-
-        `index` is the index of the attribute, `candidate` its mask, and `others` has the masks of
-        all attributes.
+        """Return the mean of a measure over all pairs of one masked attribute with another one; 0
+        if there is no other. `others` has the masks of all attributes.
         """
         rest = [(j, other) for j, other in enumerate(others) if j != index]
         return float(np.mean(self.values([(index, candidate)], rest, measure))) if rest else 0.0
@@ -137,14 +136,12 @@ class PairValues:
         return side
 
     def _by_level(self, index: int, candidate: Candidate) -> Floats:
-        """Return the rows by level (masked value) of one attribute and by atom of all attributes,
-        shape (L, D).
-        """
+        """Return the rows by level of one attribute and by atom of all attributes, shape (L, D)."""
         return self._grouped(self._pairs.total, index, candidate)
 
     def _grouped(self, counts: Matrix, index: int, candidate: Candidate) -> Floats:
-        """Sum those rows of `counts` that belong to one attribute by its levels (masked values).
-        `counts` has a row for each atom of all attributes.
+        """Sum those rows of `counts`, one for each atom of all attributes, that belong to one
+        attribute, by its levels.
         """
         rows = counts[slice(*self._pairs.offsets[index : index + 2])]
         return self._of_levels(rows.toarray() if is_sparse(rows) else rows, index, candidate)
@@ -161,9 +158,6 @@ class PairValues:
     ) -> Floats:
         """Return how much information each pair of m attributes has about the label, in bits,
         corrected for chance, shape (m, m).
-
-        `which` has the indices of the attributes, `candidates` their masks. `label` is the mask of
-        the label, if it has one.
         """
         informations = np.zeros((len(which), len(which)))
         for i, j in combinations(range(len(which)), 2):
@@ -192,10 +186,8 @@ class PairValues:
     @cached_method
     def _effective_values(self, index: int, candidate: Candidate) -> float:
         """Return the effective number of values of an attribute after masking: the sum of p_a P(r |
-        a)^2 / p_r over its atoms a (sets of original values) and masked values r. Here p_a and p_r
-        are shares of rows, and P(r | a) is the probability that the mask shows r for a.
-
-        `index` is the index of the attribute, `candidate` its mask.
+        a)^2 / p_r over its atoms a and levels r. p_a and p_r are shares of rows, and P(r | a) is
+        the probability that the mask shows r for a.
         """
         channel = indicators(self._levels(index, candidate))
         atoms = self._pairs.atom_counts[index].sum(axis=1).astype(np.float64)
@@ -253,9 +245,7 @@ class Scorer:
 
     @cached_property
     def _weights(self) -> Floats:
-        """Weight of each of the m attributes in the mean over attributes, for measures of single
-        attributes, shape (m,).
-        """
+        """Weight of each attribute in the mean over attributes, for measures of single attributes."""
         return np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
 
     @cached_property
@@ -271,13 +261,12 @@ class Scorer:
         return {a.name: a.untouched for a in self.summary.all_attributes}
 
     def choose(self, configuration: Configuration) -> Choice:
-        """Return those candidates of the summary that have the masks of a configuration.
+        """Return the candidates of the summary that have the masks of a configuration.
 
         Raises
         ------
         PolicyError
-            The summary does not contain a mask of the configuration, or the configuration has no
-            mask for an attribute.
+            The summary does not contain a mask, or the configuration has no mask for an attribute.
         """
         attributes = self.summary.all_attributes
         return {a.name: a.candidate(required_mask(configuration, a.name)) for a in attributes}
@@ -291,11 +280,9 @@ class Scorer:
         return ConfigurationScore(value, percent, self._alone_scores(choice, measure))
 
     def _alone_scores(self, choice: Choice, measure: Measure) -> AttributeScores:
-        """Return the score of each attribute by a measure, masked and unmasked. Most measures score
-        how well the attribute alone predicts the label.
-
-        A measure that predicts every column scores how well the other columns predict the
-        attribute. Attributes whose score cannot be computed from the summary are left out.
+        """Return the score of each attribute by a measure, masked and unmasked: how well it alone
+        predicts the label or, for a measure that predicts every column, how well the others predict
+        it. Attributes whose score cannot be computed from the summary are left out.
         """
         label = self._label(choice)
         attributes = self.summary.attributes.items()
@@ -315,8 +302,8 @@ class Scorer:
 
     @one_blas_thread
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the value of a measure for a configuration. For a measure of single attributes,
-        this is the weighted mean over attributes.
+        """Return the value of a measure for a configuration; for a measure of single attributes,
+        their weighted mean.
         """
         label = self._label(choice)
         if measure.scope is Scope.ATTRIBUTE:
@@ -338,17 +325,13 @@ class Scorer:
         return PairValues(self.summary.pairs, self.levels_of)
 
     def pair_values(self, masked: Sequence[Masked], measure: Measure) -> Floats:
-        """Return the value of a measure for each pair of m masked attributes, shape (m, m).
-
-        An attribute may occur with several masks; its value with itself means nothing.
+        """Return the value of a measure for each pair of m masked attributes, shape (m, m). An
+        attribute may occur with several masks; its value with itself means nothing.
         """
         return self._pairs.values(masked, masked, measure)
 
     def levels_of(self, index: int, candidate: Candidate) -> Array:
-        """Return the level (masked value) of each of A atoms of the attribute at `index`,
-        shape (A,); for a noise mask, the probability of each of L levels, shape (A, L). An atom is
-        a set of original values.
-        """
+        """Return `levels` of the attribute at `index`."""
         return self.levels(self.summary.attributes[self._names[index]], candidate)
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
@@ -356,8 +339,8 @@ class Scorer:
         with its candidate in `choice`.
 
         If other attributes carry the same information, the loss is small. The result is empty if
-        the unmasked table has more than `MOST_LEVELS` values: for each attribute, the whole table
-        is scored, and the time of a score grows with the cube of the number of values.
+        the unmasked table has more than `MOST_LEVELS` values, because the whole table is scored for
+        each attribute.
         """
         sign = measure.direction.sign
         levels = sum(self.unmasked[name].size for name in self._names)
@@ -376,10 +359,8 @@ class Scorer:
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the value of a measure that compares one masked attribute with the label. `label`
-        is the mask of the label, if it has one.
-
-        For a measure of pairs of attributes or of all columns, all other attributes stay unmasked.
+        """Return the value of a measure that compares one masked attribute with the label. For a
+        measure of pairs of attributes or of all columns, all other attributes stay unmasked.
         """
         key = (measure.name, attribute.name, candidate, label)
         if key not in self._values:
@@ -408,8 +389,7 @@ class Scorer:
         *,
         measure: Measure | None = None,
     ) -> Contingency:
-        """Return the number of rows by masked value of an attribute and class of the label. `label`
-        is the mask of the label, if it has one.
+        """Return the number of rows by level of an attribute and class of the label.
 
         For a noise mask, the counts are expected counts. They are rounded to integers, unless
         `measure` can be computed from fractions (see `aegis.advisor.scores`).
@@ -425,7 +405,7 @@ class Scorer:
     def _rows_by_class(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Array:
-        """Return the number of rows by masked value and class of the label; see `contingency`."""
+        """Return the number of rows by level and class of the label; see `contingency`."""
         if candidate.noise is not None:
             return self._reports(attribute, candidate, label)
         return masked_classes(group_rows(attribute.joint, candidate.groups, candidate.size), label)
@@ -434,17 +414,13 @@ class Scorer:
     def _reports(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
-        """Return the expected number of rows for the R masked values of a noise mask and C label
-        classes, shape (R, C). `label` is the mask of the label, if it has one.
-        """
+        """Return the expected number of rows for the levels of a noise mask and the label classes."""
         return expected_reports(attribute, candidate, masked_classes(attribute.joint, label))
 
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
-        """Return the level (masked value; all rare ones are one level) of each of the A atoms of an
-        attribute, shape (A,). For a noise mask, return the probability of each of L levels for each
-        atom, shape (A, L).
-
-        An atom is a set of original values that all candidates treat in the same way.
+        """Return the level (all rare ones are one level) of each of the A atoms of an attribute,
+        shape (A,). For a noise mask, return the probability of each of L levels for each atom,
+        shape (A, L).
         """
         if candidate.noise is None:
             return candidate.levels
@@ -454,15 +430,8 @@ class Scorer:
         return self._channels[key]
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
-        """Return how many rows have both levels of each pair of levels (masked values) under a
-        configuration, and the further counts that a measure needs.
-
-        Parameters
-        ----------
-        choice
-            One candidate per attribute.
-        needs
-            The counts that a measure needs besides the pairs of levels over all rows.
+        """Return how many rows have both levels of each pair under a configuration, and the further
+        counts that a measure `needs`.
 
         Raises
         ------
@@ -481,11 +450,8 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need],
     ) -> Cooccurrence:
-        """Return the counts of some attributes, from the cache or newly counted. Counts that
-        `needs` lists are added if they are missing.
-
-        `key` identifies the masks, `which` has the indices of the attributes, and `candidates`
-        their masks. `label` is the mask of the label, if it has one.
+        """Return the counts of some attributes, whose masks `key` identifies, from the cache or
+        newly counted. Counts that `needs` lists are added if they are missing.
         """
         counts = self._counts.get(key, lambda: self._pair_counts(which, candidates, label))
         for need in needs:
@@ -497,10 +463,7 @@ class Scorer:
     def _pair_counts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
-        """Return the counts of pairs of levels (masked values) of some attributes, over all rows.
-        `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
-        the label.
-        """
+        """Return the counts of pairs of levels of some attributes, over all rows."""
         levels = self._levels(which, candidates)
         grouped = self._groups.counts(levels, which)
         return Cooccurrence(
@@ -513,8 +476,8 @@ class Scorer:
 
     @cached_property
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
-        """Functions that compute the further counts that a measure can need, as fields of
-        `Cooccurrence`, by the kind of counts.
+        """Functions that compute further counts, as fields of `Cooccurrence`, by the kind of
+        counts.
         """
         return {
             Need.PAIRS: lambda *of: {"pairs": self._pairs.informations(*of)},
@@ -527,12 +490,8 @@ class Scorer:
     def _in_folds(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows. For
-        each encoding of masked values, there is a function that counts them by fold. Another
-        function measures the interactions of pairs of attributes.
-
-        `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
-        the label.
+        """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows: one
+        that counts by fold for each encoding, and one that measures the interactions of pairs.
         """
         encoded = self._encodings(which, candidates)
         # Configurations share the masks of attributes without a choice.
@@ -555,9 +514,8 @@ class Scorer:
     def _columns(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Any]:
-        """Return, as a field of `Cooccurrence`, the function that counts all columns by fold of the
-        rows, with the weights of the columns, for measures that predict each column. `which` has
-        the indices of the attributes, `candidates` their masks, and `label` the mask of the label.
+        """Return, as a field of `Cooccurrence`, the function that counts all columns by fold, with
+        the weights of the columns.
         """
         thresholds = self._encodings(which, candidates).thresholds
         roles = [self.column_roles.get(self._names[index]) for index in which]
@@ -567,15 +525,14 @@ class Scorer:
 
     @cached_property
     def column_roles(self) -> Mapping[str, ColumnRole]:
-        """For each column, its weight in measures that predict every column from the others, and
-        the reason if it is left out.
+        """For each column, its weight in measures that predict every column, and why it is left
+        out.
         """
         return column_roles(self.summary) if self._roles is None else self._roles()
 
     def columns(self, choice: Choice) -> dict[str, tuple[float, float]]:
-        """Return, for each column, how well the other columns predict it under a configuration: the
-        score of the prediction, and the share of the column's variance that they explain on
-        held-out rows.
+        """Return, for each column under a configuration, how well the other columns predict it: the
+        score, and the share of the column's variance that they explain on held-out rows.
         """
         figures = column_figures(self.cooccurrence(choice, (Need.COLUMNS,)))
         names = [self._names[index] for index in self._counted]
@@ -588,9 +545,7 @@ class Scorer:
 
     @property
     def folds(self) -> int:
-        """The number of folds that contain rows, for scores on held-out rows; 0 if the summary has
-        no folds.
-        """
+        """The number of folds that contain rows; 0 if the summary has no folds."""
         folds = self.summary.pairs.folds
         if folds is None:
             return 0
@@ -621,10 +576,7 @@ class Scorer:
     def _in_order(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> OrderedCounts:
-        """Return the counts of pairs of levels (masked values), with the levels of each attribute
-        in the order of their values. `which` has the indices of the attributes, `candidates` their
-        masks, and `label` the mask of the label.
-        """
+        """Return the counts of pairs of levels, in the order of their values."""
         orders = self._orders_of(which, candidates)
         counts = self._groups.counts([level for level, _ in orders], which)
         ordered = [numbers is not None for _, numbers in orders]
@@ -634,11 +586,8 @@ class Scorer:
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Array, Floats | None]:
-        """Return the level (masked value) of each atom of an attribute under a candidate, with
-        levels in the order of their values, and the mean of the numbers in each level.
-
-        An atom is a set of original values. For an attribute without an order, the second result is
-        None.
+        """Return the levels of an attribute under a candidate (see `levels`) in the order of their
+        values, and the mean of the numbers in each; None without an order.
         """
         key = (attribute.name, candidate)
         if key not in self._orders:
@@ -659,12 +608,7 @@ class Scorer:
     def _losses(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Floats:
-        """Return how much Pillai's trace on held-out rows falls because rare values share one
-        level, summed over attributes: one figure for each ridge penalty.
-
-        `which` has the indices of the attributes, `candidates` their masks, and `label` the mask of
-        the label.
-        """
+        """Return `losses`, summed over attributes."""
         masked = zip(self._scored(which), candidates, strict=True)
         by_attribute = [self.losses(*attribute, label) for attribute in masked]
         total: Floats = np.sum(by_attribute, axis=0)
@@ -674,8 +618,7 @@ class Scorer:
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
         """Return how much Pillai's trace on held-out rows falls because the rare groups of a
-        candidate share one level: one figure for each ridge penalty. `label` is the mask of the
-        label, if it has one.
+        candidate share one level: one figure for each ridge penalty.
         """
         key = (attribute.name, candidate, label)
         if key not in self._lost:
@@ -689,8 +632,8 @@ class Scorer:
         label: Candidate | None,
         needs: Collection[Need] = (),
     ) -> Cooccurrence:
-        """Return the counts of a single masked attribute, in the form in which measures of whole
-        configurations take counts. `needs` lists further counts that the measure needs.
+        """Return the counts of a single masked attribute, as measures of whole configurations take
+        them.
         """
         which = [self._names.index(attribute.name)]
         return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
@@ -702,8 +645,8 @@ class Scorer:
         label: Candidate | None,
         measure: Measure,
     ) -> float:
-        """Return the score of a single attribute under a candidate mask, from all its values. The
-        attribute has so many values that scores of whole configurations leave it out.
+        """Return the score of a single attribute from all its values, which are so many that scores
+        of whole configurations leave it out.
         """
         scorer, full = self._in_full(attribute)
         ways = (*attribute.candidates, attribute.unmasked)
@@ -719,9 +662,7 @@ class Scorer:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
     def _label(self, choice: Choice) -> Candidate | None:
-        """Return the label's candidate in a configuration; None if the label has no candidates, or
-        if this candidate keeps all classes separate.
-        """
+        """Return the label's candidate in a configuration; None if it keeps all classes separate."""
         candidate = choice.get(self.summary.label.column)
         if candidate is None or candidate.size == len(candidate.groups):
             return None

@@ -55,8 +55,8 @@ class TaskScorer:
 
     @classmethod
     def of(cls, summary: Summary, task: TaskSummary) -> TaskScorer:
-        """Create the scorer of one of several labels. `summary` is the summary of the whole table,
-        and `task` has the summary of the table with only this label.
+        """Create the scorer of one label. `summary` describes the whole table, and `task` the table
+        with only this label.
         """
         measure, notes = measure_for(task.summary, task.measure)
         sentences = tuple(f"{task.column}: {note}" for note in notes)
@@ -69,8 +69,8 @@ class TaskScorer:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the attributes from which the label is predicted, and of the label itself if
-        configurations choose a mask for it.
+        """The names of the attributes from which the label is predicted, and of the label if it has
+        masks.
         """
         return tuple(a.name for a in self.task.summary.all_attributes)
 
@@ -80,15 +80,13 @@ class TaskScorer:
         return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def choice(self, choice: Choice) -> Choice:
-        """Translate a configuration of the whole table into a configuration of the table with only
-        this label. The latter has no masks for columns that are missing there.
+        """Translate a configuration of the whole table into one of the table with only this label,
+        which lacks some columns.
         """
         return {name: self.candidate(name, choice[name]) for name in self.names}
 
     def candidate(self, name: str, candidate: Candidate) -> Candidate:
-        """Translate a candidate of the attribute `name` in the whole table into the same candidate
-        in the table with only this label.
-        """
+        """Translate a candidate of the whole table into that of the table with only this label."""
         if candidate not in self._label_candidates:
             in_table, with_label = (
                 (*attribute.candidates, attribute.unmasked)
@@ -107,8 +105,8 @@ class TaskScorer:
         return self.scorer.value(label_choice, self.measure)
 
     def hides_label(self, choice: Choice) -> bool:
-        """Return whether the label's mask in a configuration leaves at most one class, so that
-        there is nothing to predict. `choice` has the candidates of the table with only this label.
+        """Return whether the label's mask leaves at most one class, so that there is nothing to
+        predict. `choice` is of the table with only this label.
         """
         label = choice.get(self.column)
         if label is None or label.noise is not None:
@@ -117,17 +115,15 @@ class TaskScorer:
         return len(np.unique(label.groups[counts > 0])) < 2
 
     def share(self, score: float) -> float | None:
-        """Return which share of the label's utility remains at a given score, from 0 to 1.
-
-        The result is None if the unmasked table has no utility for the label.
+        """Return which share of the label's utility remains at a score, from 0 to 1; None if the
+        unmasked table has no utility for the label.
         """
         percent = utility_kept(score, self.reference, self.measure, self.scorer.label_rows)
         return None if percent is None else percent / 100
 
     def alone(self, name: str, candidate: Candidate, label: Candidate | None) -> float | None:
-        """Return which share of the label's utility one attribute (`name`) keeps by itself, from 0
-        to 1, under the mask `candidate`; None if this is not known. `label` is the mask of the
-        label, if it has one.
+        """Return which share of the label's utility one attribute keeps by itself, from 0 to 1;
+        None if this is not known.
         """
         attribute = self.task.summary.attributes.get(name)
         if attribute is None:
@@ -140,13 +136,7 @@ class TaskScorer:
 
 
 class SeveralScorer(Scorer):
-    """Scores configurations of a table that has several labels.
-
-    Parameters
-    ----------
-    summary
-        A summary of a table with several labels (`Summary.several` is not None).
-    """
+    """Scores configurations of a table that has several labels (`Summary.several` is not None)."""
 
     def __init__(self, summary: Summary) -> None:
         super().__init__(summary)
@@ -155,10 +145,8 @@ class SeveralScorer(Scorer):
         self.tasks = [TaskScorer.of(summary, task) for task in summary.several.tasks]
 
     def value(self, choice: Choice, measure: Measure) -> float:
-        """Return the value of a measure for a configuration.
-
-        For a measure of several labels, this is one figure that combines the shares of utility that
-        are kept for the labels. For any other measure, it is the value for the whole table.
+        """Return the value of a measure for a configuration. For a measure of several labels, it
+        combines the shares of utility that are kept for the labels.
         """
         if measure.label is not LabelKind.SEVERAL:
             return super().value(choice, measure)
@@ -171,20 +159,16 @@ class SeveralScorer(Scorer):
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the value of a measure for one attribute alone, under the mask `candidate`.
-
-        For a measure of several labels, this is one figure that combines the shares of the labels'
-        utility that the attribute keeps by itself. For any other measure, it is the value for the
-        whole table, with the label masked by `label`.
+        """Return the value of a measure for one attribute alone. For a measure of several labels,
+        it combines the shares of the labels' utility that the attribute keeps by itself.
         """
         if measure.label is not LabelKind.SEVERAL:
             return super().attribute(attribute, candidate, measure, label)
         return self.combine([task.alone(attribute.name, candidate, None) for task in self.tasks])
 
     def combine(self, shares: Sequence[float | None]) -> float:
-        """Combine the shares of utility that are kept for the labels into one figure: their
-        weighted mean or the smallest share, as the policy says. A share is None if the label has no
-        utility even unmasked.
+        """Combine the shares kept into one figure: their weighted mean or the smallest, as the
+        policy says. A share is None if the label has no utility even unmasked.
         """
         return combined(self.serve, shares, [task.task.weight for task in self.tasks])
 
@@ -195,16 +179,12 @@ class SeveralScorer(Scorer):
 
 
 def scorer_of(summary: Summary) -> Scorer:
-    """Return an object that scores the configurations of a summary, which may have one label or
-    several.
-    """
+    """Return an object that scores the configurations of a summary with one label or several."""
     return Scorer(summary) if summary.several is None else SeveralScorer(summary)
 
 
 def tasks_of(scorer: Scorer) -> Sequence[TaskScorer]:
-    """Return the scorer of each label if the summary has several labels; otherwise the result is
-    empty.
-    """
+    """Return the scorer of each of several labels; empty for one label."""
     return scorer.tasks if isinstance(scorer, SeveralScorer) else ()
 
 
@@ -252,10 +232,9 @@ class ServedLabel:
     def of(
         cls, task: TaskScorer, choice: Choice, alone: float | None = None, *, proven: bool = False
     ) -> ServedLabel:
-        """Compute the utility that a configuration keeps for one of several labels (`task`).
-
-        `alone` is the percentage that the best configuration for this label alone keeps (None if it
-        is not known), and `proven` says whether this is proven.
+        """Compute the utility that a configuration keeps for one label. `alone` is the percentage
+        that the best configuration for this label alone keeps, and `proven` says whether this is
+        proven.
         """
         score, rows = task.value(choice), task.scorer.label_rows
         share = task.share(score)
@@ -275,9 +254,7 @@ class ServedLabel:
     @property
     def price(self) -> float | None:
         """How many percentage points of utility this label loses because the configuration also
-        serves other labels.
-
-        The result is None if this is not known.
+        serves other labels; None if this is not known.
         """
         if self.utility_kept is None or self.alone is None:
             return None
@@ -290,10 +267,8 @@ class ServedLabel:
 
 def served_by_ranking(scorer: Scorer, ranking: Sequence[Ranked]) -> tuple[ServedLabel, ...]:
     """Return how much utility the first configuration of a ranking keeps for each of several
-    labels.
-
-    Each label is also compared with the configuration of the ranking that keeps most for this label
-    alone. The result is empty if the first entry is not admissible or is a record-level release.
+    labels, and how much the configuration of the ranking keeps that is best for this label alone.
+    Empty if the first entry is not admissible or is a record-level release.
     """
     best = next((r for r in ranking[:1] if r.admissible and r.method is None), None)
     if best is None:
@@ -310,8 +285,8 @@ def _most(column: str, rivals: Sequence[Mapping[str, float | None]]) -> float | 
 
 
 def notes_on_labels(scorer: Scorer, served: Sequence[ServedLabel]) -> tuple[str, ...]:
-    """Return notes on those labels that keep little utility, have missing values, or use another
-    measure than requested.
+    """Return notes on labels that keep little utility, have missing values, or use another measure
+    than requested.
     """
     notes = [note for task in tasks_of(scorer) for note in task.notes]
     notes += [

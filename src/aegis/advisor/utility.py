@@ -118,9 +118,7 @@ class ColumnFigure:
         return cls(**values | {"twins": tuple(entries["twins"])})
 
     def rounded(self, rows: float) -> ColumnFigure:
-        """Return the figure with its scores of the unmasked table as certificates state them;
-        `rows` is as in `coarse`.
-        """
+        """Return the figure with its scores of the unmasked table rounded by `coarse`."""
         hidden = too_coarse(rows)
         before, explained = self.unmasked, self.unmasked_explained
         return replace(
@@ -135,20 +133,9 @@ class ColumnFigure:
 def columns_of(
     scorer: Scorer, choice: Choice, measure: Measure, original: Scorer, *, earlier: bool = False
 ) -> dict[str, ColumnFigure]:
-    """Return, for each column of a release, how well the other columns predict it.
-
-    The result is empty if the measure does not predict columns.
-
-    Parameters
-    ----------
-    scorer, choice
-        The scorer of the release, and the masks to score.
-    measure
-        The measure of the release.
-    original
-        The scorer of the unmasked table, with whose scores the release is compared.
-    earlier
-        As in `rows_each`. Two scores of the unmasked table are stated for each column.
+    """Return, for each column of a release, how well the other columns predict it; empty if the
+    measure does not predict columns. `original` scores the unmasked table, with which the release
+    is compared, and `earlier` is as in `rows_each`.
     """
     if Need.COLUMNS not in measure.needs:
         return {}
@@ -166,10 +153,8 @@ def columns_of(
 
 
 def stated_roles(columns: object) -> dict[str, ColumnRole]:
-    """Return the weight and the twins of each column, as `columns` states them in a certificate.
-    Twins are columns that almost determine each other.
-
-    The result is empty if `columns` does not have the form of such figures.
+    """Return the weight and the twins of each column, as `columns` states them in a certificate;
+    empty if it does not have the form of such figures.
     """
     numbers = ("weight", "score", "unmasked", "explained", "unmasked_explained")
     if not isinstance(columns, Mapping):
@@ -189,18 +174,9 @@ def stated_roles(columns: object) -> dict[str, ColumnRole]:
 def columns_differ(
     utility: Mapping[str, Any], scorer: Scorer, measure: Measure
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield each figure in which a certificate and the released rows differ: its name, the stated
-    value and the recomputed value.
-
-    Parameters
-    ----------
-    utility
-        The utility section of the certificate, with the figures of each column.
-    scorer
-        The scorer of the released rows.
-    measure
-        The measure of the certificate. Column figures are compared only if it predicts every
-        column.
+    """Yield each figure in which the utility section of a certificate and the released rows differ:
+    its name, the stated value and the recomputed value. Column figures are compared only if the
+    measure predicts every column.
     """
     if "value" in utility:  # a certificate without this name is older than the figure, too
         leaks = label_leaks(scorer.summary, scorer.unmasked)
@@ -380,9 +356,8 @@ class UtilityFigure:
         table_rows: float | None = None,
         **more: Any,
     ) -> UtilityFigure:
-        """Return the figure of a release from its score (`value`) and from the score of the table
-        with which it is compared (`reference`). The percentage of utility that the release keeps is
-        computed.
+        """Return the figure of a release from its score (`value`) and from that of the table with
+        which it is compared.
 
         `label_rows` are the rows of each label class, on which the score of a constant prediction
         depends. `more` are other fields. For the figure of a release, `table_rows` is the number of
@@ -397,8 +372,8 @@ class UtilityFigure:
     def from_dict(
         cls, entries: Mapping[str, Any], table_rows: float | None = None
     ) -> UtilityFigure:
-        """Rebuild a figure from the JSON values of `to_dict`. `table_rows` is the number of rows of
-        the unmasked table; None if it is not known.
+        """Rebuild a figure from `to_dict`. `table_rows` is the number of rows of the unmasked
+        table, if known.
         """
         labels = entries.get("labels", {})
         each = None if table_rows is None else rows_each(table_rows, len(labels))
@@ -426,16 +401,9 @@ class UtilityFigure:
         reference: Mapping[str, float] | None,
         table_rows: float | None = None,
     ) -> UtilityFigure:
-        """Return a copy of the figure that also has the prediction errors (RMSE), which follow from
-        its R2. If the label is no number, the figure is returned unchanged.
-
-        Parameters
-        ----------
-        number, reference
-            Mean and standard deviation of the label in the release and in the reference
-            (`Summary.number`); None if the label is no number.
-        table_rows
-            As in `of`.
+        """Return a copy that also has the prediction errors (RMSE) of a numeric label, which follow
+        from its R2. `number` and `reference` are the mean and standard deviation of the label in
+        the release and in the reference; `table_rows` is as in `of`.
         """
         if number is None or reference is None or MEASURES.get(self.measure).unit != "R2":
             return self
@@ -454,16 +422,12 @@ class UtilityFigure:
 
     @property
     def rmse(self) -> float | None:
-        """For a numeric label, the root mean squared error of predictions from the release;
-        otherwise None.
-        """
+        """For a numeric label, the root mean squared error of predictions from the release."""
         return None if self.number is None else self.number.rmse
 
     @property
     def reference_rmse(self) -> float | None:
-        """For a numeric label, the root mean squared error of predictions from the reference;
-        otherwise None.
-        """
+        """For a numeric label, the root mean squared error of predictions from the reference."""
         return None if self.number is None else self.number.reference_rmse
 
     @property
@@ -474,17 +438,16 @@ class UtilityFigure:
 
     @property
     def exceeds(self) -> bool:
-        """Whether the release has a better score than the table with which it is compared.
-
-        This can happen because models learn better from fewer values.
+        """Whether the release has a better score than the table with which it is compared: models
+        may learn better from fewer values.
         """
         sign = MEASURES.get(self.measure).direction.sign
         return sign * self.value > sign * self.reference
 
     @property
     def detail(self) -> str:
-        """The score of the release and the score of the reference in words, such as "held-out-auc
-        0.91 of 0.92 unmasked". For a share, only what it is, because the unmasked table keeps all.
+        """The scores of the release and of the reference in words, such as "held-out-auc 0.91 of
+        0.92 unmasked". For a share, only what it is, because the unmasked table keeps all.
         """
         if MEASURES.get(self.measure).unit == "share":
             return in_words(self.measure)
@@ -494,8 +457,8 @@ class UtilityFigure:
 
     @property
     def errors(self) -> str:
-        """How far predictions of a numeric label are off, as the end of a sentence; empty if this
-        is unknown.
+        """How far predictions of a numeric label are off, as the end of a sentence; empty if
+        unknown.
         """
         number = self.number
         if number is None:
@@ -515,11 +478,9 @@ class UtilityFigure:
 
     @property
     def digits(self) -> int:
-        """The number of decimals that Aegis shows, so that one digit of the standard error is
-        visible.
-
-        If there is no standard error, it is 2 for a metric of models and 4 for other measures. It
-        is never more than the rounded reference has (see `coarse`).
+        """The number of decimals to show, so that one digit of the standard error is visible.
+        Without one, it is 2 for a metric of models and 4 for other measures, and never more than
+        the rounded reference has (see `coarse`).
         """
         most = 4 if self._decimals is None else min(max(2, self._decimals), 4)
         if not self.stderr:
@@ -528,8 +489,8 @@ class UtilityFigure:
 
     @property
     def _rounding(self) -> float:
-        """The largest difference of the reference from the exact score, if it is rounded (see
-        `coarse`); 0 if it is exact.
+        """The largest difference of the rounded reference from the exact score (see `coarse`); 0 if
+        exact.
         """
         rows = self._rounded_by
         return 0.0 if rows is None else coarse_error(self.reference, rows)
@@ -544,8 +505,8 @@ class UtilityFigure:
 
     @property
     def _rounded_by(self) -> float | None:
-        """The number of rows by which an R2 of the reference is rounded (`coarse`); None if it is
-        not rounded.
+        """The rows by which an R2 of the reference is rounded (`coarse`); None if it is not
+        rounded.
         """
         rows = None if self.number is None else self.number.table_rows
         return None if self.reference == self.value else rows
@@ -607,8 +568,8 @@ class UtilityFigure:
         return f"{sentence}{self.plus_minus}{self.errors}{self._doubt(label_rows)}"
 
     def _doubt(self, label_rows: Sequence[float] | None = None) -> str:
-        """Return the end of a sentence on the score: that the table is too small, or why the release
-        scores better; empty if there is nothing to say. `label_rows` as in `expected`.
+        """Return the end of a sentence: that the table is too small, or why the release scores
+        better.
         """
         measure = MEASURES.get(self.measure)
         sign = measure.direction.sign
@@ -636,8 +597,8 @@ class UtilityFigure:
 
     @property
     def may_be_more(self) -> str:
-        """A sentence that says when trained models exceed the range in `plus_minus`; empty if they
-        seldom do.
+        """A sentence on when trained models exceed the range in `plus_minus`; empty if they seldom
+        do.
         """
         if self.stderr is None or MEASURES.get(self.measure).unit != "R2":
             return ""
@@ -663,10 +624,8 @@ class UtilityFigure:
         return "About seven of ten trained models are within this range; most others do better."
 
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
-        """Return warnings about rows that the release suppresses, and about limits of the figure.
-        Warnings on label classes that lose all rows come first.
-
-        `suppressed_rows` is the number of suppressed rows; None, if it is not known.
+        """Return warnings about suppressed rows, and about limits of the figure. Those on label
+        classes that lose all rows come first.
         """
         warnings: list[str] = []
         for label, figure in self.labels.items():
@@ -742,8 +701,7 @@ MOST_COLUMNS = 800
 
 def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
     """Return the measure by which to rank: the first of `names` that is not None, or else the
-    default measure. The second result has a sentence if another measure must replace the default;
-    otherwise it is empty.
+    default, and a sentence if another measure must replace the default.
 
     Raises
     ------
@@ -772,8 +730,8 @@ def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[st
 
 
 def out_of_reach(summary: Summary) -> str | None:
-    """Return the reason why the expected metric of models would take too long to compute; None if
-    it would not.
+    """Return why the expected metric of models would take too long to compute; None if it would
+    not.
     """
     if summary.pairs.folds is None:
         return "the summary has no folds of the rows, so no rows can be held out"

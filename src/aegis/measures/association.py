@@ -77,9 +77,7 @@ class Contingency:
 
     @cached_property
     def row_totals(self) -> Ints:
-        """The number of data rows n_x in each of the r rows of `table`, shape (r,), one total per
-        attribute value x.
-        """
+        """The number of data rows n_x in each row of `table`, shape (r,)."""
         totals: Ints = self.table.sum(axis=1)
         return totals
 
@@ -105,9 +103,7 @@ class Contingency:
 
     @property
     def trivial(self) -> bool:
-        """Whether the attribute or the label is constant, so that neither of them can predict the
-        other.
-        """
+        """Whether the attribute or the label is constant, so that neither can predict the other."""
         return self.rows < 2 or self.columns < 2
 
 
@@ -334,9 +330,9 @@ def _distinct(totals: Ints, weights: Ints) -> tuple[Ints, Ints]:
 
 
 def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
-    """Return the mean of o ln(o / e) - o + e for each pair of a row total a and a column total b.
-    In a table of n rows, the count o is hypergeometric with mean e = a b / n. With `complement`,
-    add the same mean for the other a - o rows of the row.
+    """Return the mean of o ln(o / e) - o + e for each pair of a row total a and a column total b,
+    where o is hypergeometric with mean e = a b / n. With `complement`, add it for the other a - o
+    rows.
     """
     low, stride, points = _windows(a, b, n)
     result = np.empty(len(a))
@@ -348,9 +344,9 @@ def _expected_deviance(a: Ints, b: Ints, n: int, *, complement: bool) -> Floats:
 
 
 def _windows(a: Ints, b: Ints, n: int) -> tuple[Ints, ...]:
-    """Return the counts over which a mean is summed, for each pair of a row total a and a column
-    total b in a table of n rows: the first count, the step to the next one, and how many counts.
-    The count of a cell is hypergeometric; counts left out have a negligible probability.
+    """Return the counts of a cell over which a mean is summed, for each pair of a row total a and a
+    column total b: the first one, the step, and how many. Counts left out have a negligible
+    probability.
     """
     # A hypergeometric count is a sum of independent indicators, so Bernstein's inequality bounds the
     # probability outside the window. By Poisson summation, the error of a stride h depends on the
@@ -389,18 +385,14 @@ def _sum_windows(a: Ints, b: Ints, n: int, window: tuple[Ints, ...], *, compleme
 
 
 def _deviance(observed: Floats, expected: Floats) -> Floats:
-    """Return o ln(o / e) - o + e for each observed count o and expected count e; it equals e if o
-    is 0.
-    """
+    """Return o ln(o / e) - o + e for observed and expected counts; e if o is 0."""
     difference = observed - expected
     ratio = np.where(observed > 0, difference / expected, 0.0)
     return observed * np.log1p(ratio) - difference
 
 
 def _factorial_remainder(observed: Floats) -> Floats:
-    """Return ln o! - o ln o + o for each observed count o, from a table for small o, else by
-    Stirling's series.
-    """
+    """Return ln o! - o ln o + o, from a table for small o, else by Stirling's series."""
     large = np.maximum(observed, _SMALL)
     inverse = 1 / large
     square = inverse * inverse
@@ -476,9 +468,7 @@ class LabelSpread(NamedTuple):
 
     @classmethod
     def of_number(cls, n: float, kurtosis: float) -> LabelSpread:
-        """Return it for a numeric label with n rows and a kurtosis, which is 3 for a normal
-        distribution.
-        """
+        """Return it for a numeric label with n rows and a kurtosis (3 for a normal distribution)."""
         return cls(1.0, (n - 2) / max(n - 1, 1.0), (kurtosis - 1) / max(n - 2, 1.0))
 
 
@@ -599,10 +589,9 @@ def pair_information(block: Array) -> float:
 
 
 def corrected_information(inside: float, rows: int, classes: Array) -> float:
-    """Return the corrected mutual information of a contingency table in bits, computed from sums.
-
-    `inside` is the sum of n_xy ln n_xy over cells xy, minus the sum of n_x ln n_x over values x.
-    `rows` is the number K_x of values, and `classes` has the number of rows n_y of each class.
+    """Return the corrected mutual information in bits from sums: `inside` is the sum of n_xy ln
+    n_xy minus that of n_x ln n_x, `rows` the number of values, and `classes` the rows of each
+    class.
     """
     columns = int(np.count_nonzero(classes))
     if rows < 2 or columns < 2:

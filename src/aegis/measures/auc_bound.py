@@ -65,19 +65,16 @@ def reachable_auc(counts: CountsByFold) -> float:
 
 
 def _explained(sides: tuple[Side, Side], fold: int, weights: Sequence[float]) -> float:
-    """Return how much the fold with index `fold` adds to the R^2 in `reachable_auc`: c' M^+ c. Here
-    c has the weighted rows of the class minus those of the rest, by level (masked value), and M has
-    the weighted rows of both, by pair of levels.
-
-    `sides` are the counts of the rest and of the class, and `weights` the weight of one row of
-    each.
+    """Return how much one fold adds to the R^2 in `reachable_auc`: c' M^+ c, where c has the
+    weighted rows of the class minus those of the rest by level, and M the weighted rows of both by
+    pair. `sides` are the counts of the rest and of the class.
     """
     rest, class_rows = (w * side.joint[fold] for w, side in zip(weights, sides, strict=True))
     both = rest + class_rows
     # A level that no row shows is a row and a column of zeros, which add nothing to the rank.
     scale = np.divide(1.0, np.sqrt(both), out=np.zeros_like(both), where=both > 0)
-    matrix = weights[0] * sides[0].square.of_fold(fold, below=False)
-    matrix += weights[1] * sides[1].square.of_fold(fold, below=False)
+    matrix = weights[0] * sides[0].square.of_fold(fold)
+    matrix += weights[1] * sides[1].square.of_fold(fold)
     matrix *= scale[:, None]
     matrix *= scale
     # What is read is the upper triangle: that of the transpose is counted in any case.

@@ -1,8 +1,8 @@
 """Hold the counts of pairs of levels of one configuration, within each fold and outside it.
 
-A level is a masked value.
-Shapes use these letters: K folds, C classes of the label, T classes that are compared with the rest
-(all other classes), d levels, and P penalties, each of which gives one direction.
+A level is a masked value of any attribute. Each compared class is scored against the rest (all
+other rows). Shapes use these letters: K folds, C classes of the label, T compared classes, d
+levels, q levels that are counted with all d, and P penalties, each of which gives one direction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from aegis.arrays import BoundedArrayCache, Flags, Floats, Ints
 from aegis.errors import InternalError
@@ -29,14 +28,13 @@ _ROUNDING = 1e-13
 
 class ClassCounts:
     """How many rows have both levels of each pair, by fold and class, counted a few classes at a
-    time to save memory. A level is a masked value.
+    time to save memory.
 
     Parameters
     ----------
     count
-        Function that counts, for c consecutive classes (a slice), the rows that have both levels of
-        a pair, by fold: shape (K, c, q, d), for K folds, all d levels, and the q levels that are
-        counted with them. For None, it adds up all classes, so that c = 1.
+        Function that counts c consecutive classes (a slice), shape (K, c, q, d). For None, it adds
+        up all classes, so that c = 1.
     classes
         The number of classes, C.
     at_once
@@ -49,23 +47,9 @@ class ClassCounts:
         self._at_once = at_once
         self._last: tuple[int, Floats] | None = None
 
-    @classmethod
-    def of(cls, total: Floats) -> ClassCounts:
-        """Return `ClassCounts` for counts in memory. `total` has the rows that have both levels
-        (masked values) of a pair, shape (K, C, q, d), for K folds, C classes, all d levels, and the
-        q levels that are counted with them.
-        """
-
-        def count(some: slice | None) -> Floats:
-            return total.sum(axis=1, keepdims=True) if some is None else total[:, some]
-
-        return cls(count, total.shape[1], max(total.shape[1], 1))
-
     def of_class(self, target: int) -> Floats:
-        """Return how many rows of the class with index `target` have both levels of a pair, in each
-        of K folds, shape (K, q, d). A level is a masked value of any attribute. All d levels are on
-        the last axis, and the q levels that are counted with them on the axis before. Calls are
-        fastest in ascending order of classes.
+        """Return the counts of one class by fold, shape (K, q, d). Calls are fastest in ascending
+        order of classes.
         """
         start = target - target % self._at_once
         if self._last is None or self._last[0] != start:
@@ -75,68 +59,50 @@ class ClassCounts:
 
     @cached_property
     def every(self) -> Floats:
-        """How many rows of all classes together have both levels (masked values) of a pair, in each
-        of K folds, shape (K, q, d), for all d levels and the q levels that are counted with them.
-        """
+        """The counts of all classes together by fold, shape (K, q, d)."""
         return self._count(None)[:, 0]
-
-    @property
-    def pair_counts(self) -> Floats:
-        """How many rows have both levels (masked values) of a pair, in each of K folds and C
-        classes, shape (K, C, q, d), for all d levels and the q levels that are counted with them.
-        """
-        return np.stack([self.of_class(target) for target in range(self.classes)], axis=1)
 
 
 class Square(NamedTuple):
-    """The number of rows that have both levels of each pair, in each of K folds. A level is one of
-    d masked values. The first c levels, which many configurations share, are stored separately.
+    """The number of rows that have both levels of each pair, by fold. The first c levels, which
+    many configurations share, are stored separately.
 
     Attributes
     ----------
     corner
-        Number of rows for pairs of two shared levels, shape (K, c, c); c may be 0.
+        Pairs of two shared levels, shape (K, c, c); c may be 0.
     border
-        Number of rows for pairs of another level with any level, shape (K, d - c, d).
+        Pairs of another level with any level, shape (K, d - c, d).
     """
 
     corner: Floats
     border: Floats
 
     def less(self, other: Square) -> Square:
-        """Return these counts minus the counts of `other`, such as all rows minus the rows of a
-        class.
-        """
+        """Return these counts minus the counts of `other`."""
         return Square(self.corner - other.corner, self.border - other.border)
 
     def diagonal(self) -> Floats:
-        """Return how many rows of each of K folds have each of d levels (masked values), shape (K,
-        d).
-        """
+        """Return how many rows have each level, by fold, shape (K, d)."""
         first = self.corner.shape[-1]
         blocks = self.corner, self.border[..., first:]
         return np.concatenate([np.diagonal(block, axis1=1, axis2=2) for block in blocks], axis=1)
 
     def times(self, across: Floats) -> Floats:
-        """Multiply n vectors in each of K folds (`across`), shape (K, n, d), by the counts of pairs
-        of d levels (masked values) in the fold, shape (d, d). The result has the shape of `across`.
-        """
+        """Multiply n vectors in each fold, shape (K, n, d), by the counts of pairs in the fold."""
         first = self.corner.shape[-1]
         products: Floats = across[..., first:] @ self.border
         if first:
             products[..., :first] += across[..., :first] @ self.corner
         return products
 
-    def of_fold(self, fold: int, *, below: bool) -> Floats:
-        """Return the counts of the fold with index `fold` as a symmetric matrix, shape (d, d), for
-        d levels (masked values). `below` says that only the entries on and below the diagonal are
-        stored; the entries above it are then copied from them.
-        """
+    def of_fold(self, fold: int) -> Floats:
+        """Return the counts of one fold, shape (d, d): only the entries on and below the diagonal."""
         first, levels = self.corner.shape[-1], self.border.shape[-1]
-        total = np.zeros((levels, levels))
-        total[:first, :first] = self.corner[fold]
-        total[first:] = self.border[fold]
-        return total + np.tril(total, -1).T if below else total
+        below = np.zeros((levels, levels))
+        below[:first, :first] = self.corner[fold]
+        below[first:] = self.border[fold]
+        return below
 
 
 class Side(NamedTuple):
@@ -144,12 +110,10 @@ class Side(NamedTuple):
 
     Attributes
     ----------
-    rows
-        Number of rows in each of K folds, shape (K,).
-    joint
-        How many rows in each fold have each of d levels (masked values), shape (K, d).
+    rows, joint
+        Number of rows by fold, (K,), and by fold and level, (K, d).
     square
-        How many rows in each fold have both levels of each pair.
+        How many rows have both levels of each pair.
     """
 
     rows: Floats
@@ -157,24 +121,16 @@ class Side(NamedTuple):
     square: Square
 
     def less(self, other: Side) -> Side:
-        """Return these counts minus the counts of `other`, such as all rows minus the rows of a
-        class.
-        """
+        """Return these counts minus the counts of `other`."""
         return Side(
             self.rows - other.rows, self.joint - other.joint, self.square.less(other.square)
         )
 
-    def products(self, across: Floats, *, below: bool) -> Floats:
-        """Return the product of the matrix G of the counts of pairs of d levels (masked values)
-        with n vectors v in each of K folds (`across`), shape (K, n, d).
-
-        If `below` is True, only the lower triangle of G with half of the diagonal is used. The
-        product u then satisfies v'u = v'Gv / 2.
+    def products(self, across: Floats) -> Floats:
+        """Return, for n vectors v in each of K folds (`across`), shape (K, n, d), vectors u such that
+        u'v = v'Gv / 2 for the matrix G of the counts of pairs.
         """
-        products = self.square.times(across)
-        if below:
-            products -= 0.5 * self.square.diagonal()[:, None] * across
-        return products
+        return self.square.times(across) - 0.5 * self.square.diagonal()[:, None] * across
 
 
 class Response(NamedTuple):
@@ -183,11 +139,9 @@ class Response(NamedTuple):
     Attributes
     ----------
     sums
-        The sum of the label over the rows that have each of d levels (masked values), in each of K
-        folds, shape (K, d).
+        The sum of the label by fold and level, shape (K, d).
     total, squares
-        The sum of the label, and the sum of the squared label, over all rows of each fold, shape
-        (K,).
+        The sum of the label, and of its square, by fold, shape (K,).
     """
 
     sums: Floats
@@ -196,14 +150,12 @@ class Response(NamedTuple):
 
 
 class ShownLevels(NamedTuple):
-    """The masked values (levels) of one attribute, each encoded as an indicator or as a few
-    numbers.
+    """The L levels of one attribute, each encoded as an indicator or as a few numbers.
 
     Attributes
     ----------
     joint
-        How many rows have each of C classes and each of L levels, in each of K folds, shape (K, C,
-        L).
+        Number of rows by fold, class and level, shape (K, C, L).
     codes
         The d numbers that encode each level, shape (L, d); None if each level has an indicator.
     """
@@ -213,9 +165,7 @@ class ShownLevels(NamedTuple):
 
     @property
     def matrix(self) -> Floats:
-        """The d numbers that encode each of L levels (masked values), shape (L, d); the identity if
-        levels have indicators.
-        """
+        """The numbers that encode each level, shape (L, d); the identity if levels have indicators."""
         return np.eye(self.joint.shape[2]) if self.codes is None else self.codes
 
 
@@ -223,10 +173,10 @@ class ShownLevels(NamedTuple):
 class CountsByFold:
     """Number of rows with each level, and with both levels of each pair, by fold and class.
 
-    A level is a masked value. One configuration (a mask for each attribute) has d levels in all
-    attributes together. The rows are divided into K folds and C classes. If an ordered attribute is
-    encoded by thresholds or as a number, the columns of its encoding take the place of levels, and
-    the counts are sums over levels weighted by the encoding.
+    One configuration (a mask for each attribute) has d levels in all attributes together. Levels
+    that all rows or no rows have are left out. If an ordered attribute is encoded by thresholds or
+    as a number, the columns of its encoding take the place of levels, and the counts are sums over
+    levels weighted by the encoding.
 
     Attributes
     ----------
@@ -235,19 +185,15 @@ class CountsByFold:
     joint
         Number of rows per fold, class and level, shape (K, C, d).
     total
-        How many rows have both levels of each pair, per fold and class, shape (K, C, d, d),
-        symmetric; or an object that counts them. If `common` has c levels, the shape is (K, C, d -
-        c, d).
+        Counts how many rows have both levels of each pair; only the entries on and below the
+        diagonal. If `common` has c levels, it counts the others with all levels: q = d - c.
+    outside
+        Counts of the rows outside each fold.
+    by_attribute
+        The masked values of each attribute, encoded with d columns in total; None if unknown.
     chance
         If the counts are means over the noise of masks: a matrix B, shape (d, k) for any k, such
         that drawing the noise adds B B' to their covariance. None without noise.
-    below
-        Whether `total` has only the entries on and below the diagonal.
-    outside
-        Counts of the rows outside each fold (`OtherFolds`), if already computed. Then the levels
-        that all rows or no rows have are already removed, too.
-    by_attribute
-        The masked values of each attribute, encoded with d columns in total; None if unknown.
     response
         Sums of a numeric label, whose rows all count as one class; None if the label has classes.
     common
@@ -259,57 +205,44 @@ class CountsByFold:
 
     rows: Floats
     joint: Floats
-    total: Floats | ClassCounts
-    chance: Floats | None = None
-    below: bool = False
-    outside: OtherFolds | None = None
+    total: ClassCounts
+    outside: OtherFolds
     by_attribute: Sequence[ShownLevels] | None = None
+    chance: Floats | None = None
     response: Response | None = None
     common: CommonLevels | None = None
     blocks: Sequence[tuple[Hashable, int]] = ()
 
     def __post_init__(self) -> None:
-        levels = self.joint.shape[-1]
-        first = 0 if self.common is None else self.common.counts.joint.shape[-1]
-        shape = (*self.joint.shape[:2], levels - first, levels)
-        if (
-            self.joint.shape[:2] != self.rows.shape
-            or (isinstance(self.total, np.ndarray) and self.total.shape != shape)
-            or (self.chance is not None and len(self.chance) != levels)
+        if self.joint.shape[:2] != self.rows.shape or (
+            self.chance is not None and len(self.chance) != self.joint.shape[-1]
         ):
             raise InternalError(
-                f"Counts by fold do not fit: rows {self.rows.shape}, joint {self.joint.shape}, total {shape}."
+                f"Counts by fold do not fit: rows {self.rows.shape}, joint {self.joint.shape}."
             )
 
-    @cached_property
-    def by_class(self) -> ClassCounts:
-        """`total` as a `ClassCounts`, which counts a few classes at a time."""
-        return ClassCounts.of(self.total) if isinstance(self.total, np.ndarray) else self.total
-
     def square(self, target: int | None) -> Square:
-        """Return how many rows have both levels (masked values) of each pair, in the class with
-        index `target`, or in all classes together if `target` is None.
+        """Return the counts of pairs of levels in the class with index `target`; of all classes if
+        None.
         """
-        border = self.by_class.every if target is None else self.by_class.of_class(target)
+        border = self.total.every if target is None else self.total.of_class(target)
         if self.common is None:
             return Square(np.zeros((len(border), 0, 0)), border)
         return Square(self.common.counts.square(target).border, border)
 
 
 def side(counts: CountsByFold, target: int | None) -> Side:
-    """Return the counts by fold of the class with index `target`, or of all rows if `target` is
-    None.
-    """
+    """Return the counts of the class with index `target`; of all rows if None."""
     if target is None:
         return Side(counts.rows.sum(axis=1), counts.joint.sum(axis=1), counts.square(None))
     return Side(counts.rows[:, target], counts.joint[:, target], counts.square(target))
 
 
 def against_the_rest(counts: CountsByFold, compared: Ints) -> Iterator[tuple[Side, Side]]:
-    """Yield, for each class, the counts of all other rows (the rest), then the counts of the class.
+    """Yield the counts of the rest and of the class, for each class in `compared`.
 
-    `compared` has the indices of the classes. If the label has two classes, only one pair is
-    yielded: class 0 as the rest, and class 1. Only a few classes are in memory at a time.
+    If the label has two classes, only one pair is yielded: class 0 as the rest, and class 1. Only a
+    few classes are in memory at a time.
     """
     if not len(compared):
         return
@@ -324,13 +257,12 @@ def against_the_rest(counts: CountsByFold, compared: Ints) -> Iterator[tuple[Sid
 
 @dataclass(frozen=True, eq=False)
 class OtherFolds:
-    """How many rows lie outside each of K folds, for each of T classes and for its rest (all other
-    rows).
+    """How many rows lie outside each fold, of each compared class and of its rest.
 
     Attributes
     ----------
     compared
-        The indices of the T classes that are compared with the rest, shape (T,).
+        The indices of the compared classes, shape (T,).
     rows
         Number of rows of the rest and of the class outside each fold, shape (K, T, 2).
     scored
@@ -347,8 +279,8 @@ class OtherFolds:
 
     @classmethod
     def of(cls, rows: Floats) -> OtherFolds:
-        """Return the counts of rows outside each fold, from `rows`, the number of rows in each of K
-        folds and C classes, shape (K, C).
+        """Return the counts outside each fold, from the number of rows by fold and class, shape (K,
+        C).
         """
         compared, scored = compared_classes(rows)
         sides = sides_of(compared, rows.shape[1])
@@ -359,12 +291,11 @@ class OtherFolds:
         )
 
     def means(self, joint: Floats) -> Floats:
-        """Return the share of rows outside each of K folds that have each of d levels (masked
-        values), for each of T classes and for its rest (all other rows). The shape is (K, T, 2, d);
-        on the third axis, the rest is first.
+        """Return the share of rows outside each fold that have each level, of the rest (first) and
+        of the class, shape (K, T, 2, d). `joint` has the rows by fold, class and level, shape (K,
+        C, d).
 
-        `joint` has the number of rows by fold, class (C classes) and level, shape (K, C, d). Two
-        frequencies that differ only by rounding are made equal.
+        Two frequencies that differ only by rounding are made equal.
         """
         sides = sides_of(self.compared, joint.shape[1])
         by_side = np.tensordot(joint, sides, (1, 2))  # (K, d, T, 2)
@@ -377,9 +308,7 @@ class OtherFolds:
 
     @property
     def pooled(self) -> bool:
-        """Whether more than `OWN_COVARIANCES` classes are compared, so that all share one
-        covariance.
-        """
+        """Whether there are more than `OWN_COVARIANCES` classes, so that all share one covariance."""
         return len(self.compared) > OWN_COVARIANCES
 
     @property
@@ -388,16 +317,14 @@ class OtherFolds:
         return len(self.scored) * (1 if self.pooled else len(self.compared))
 
     def scored_in(self, targets: slice) -> list[int]:
-        """Return the indices of the folds that can be scored for at least one of some classes,
-        because both the class and its rest have rows outside the fold. `targets` are the positions
-        of the classes in `compared`.
+        """Return the folds that can be scored for at least one of the classes at `targets` in
+        `compared`.
         """
         return np.flatnonzero(self.scored[:, targets].any(axis=1)).tolist()
 
     def ridges(self, fold: int, penalties: Sequence[float]) -> list[float]:
-        """Return each ridge penalty as the number to add to the diagonal of a covariance of the
-        rows outside the fold `fold`. `penalties` are in rows, so they are divided by the number of
-        these rows.
+        """Return the penalties, which are in rows, as numbers to add to the diagonal of a
+        covariance of the rows outside a fold.
         """
         rows = self.rows[fold, 0].sum()
         return [penalty / rows for penalty in penalties]
@@ -405,23 +332,20 @@ class OtherFolds:
     def within(
         self, counted: Sequence[Floats], means: Floats, targets: slice, first: int = 0
     ) -> Floats:
-        """Return the covariance of d levels (masked values) within classes outside each of K folds,
-        shape (K, d - first, d).
+        """Return the covariance of levels within classes outside each fold, shape (K, d - first,
+        d), on and below the diagonal.
 
-        For one class against the rest (all other rows), the result is the mean of the covariances
-        of the class and of the rest. For several classes, it is the covariance of all rows; a
-        direction that is computed from it differs only in its length. If `counted` has only the
-        entries on and below the diagonal, only these entries of the result are correct.
+        For one class against the rest, it is the mean of both covariances. For several classes, it
+        is the covariance of all rows; a direction that is computed from it differs only in its
+        length.
 
         Parameters
         ----------
         counted
-            How many rows have both levels of each pair, by fold, for the levels from `first` on
-            with all levels. It has one entry, for all rows, or two entries, for the rest and the
-            class. Each entry has shape (K, d - first, d).
+            Counts of pairs, shape (K, d - first, d): one entry for all rows, or two for the rest
+            and the class.
         means
-            Means of all levels outside each fold, for the rest and each of T classes, shape (K, T,
-            2, d).
+            As `means` returns them, shape (K, T, 2, d).
         targets
             Positions in `compared` of the classes that share a covariance.
         first
@@ -447,13 +371,13 @@ class OtherFolds:
 
 @dataclass(frozen=True, eq=False)
 class _Base:
-    """The Cholesky factors of A + r I, and solutions of equations with this matrix. A is the
-    covariance of c common levels (masked values) outside each of K folds, and r is one of P ridges.
+    """Factors of A + r I, and solutions with it. A is the covariance of c common levels outside
+    each fold, and r is one of P ridges.
 
     Attributes
     ----------
     factors
-        For each fold with rows to score, by its index: one upper triangle per penalty.
+        For each fold with rows to score: one upper Cholesky triangle per penalty.
     alone
         (A + r I)^-1 (m_1 - m_0), where m_1 and m_0 are the means of the common levels in each of G
         classes and in the rest, shape (K, P, c, G).
@@ -464,34 +388,30 @@ class _Base:
 
 
 class CommonLevels:
-    """Levels (masked values) that many configurations share, and the factors of their covariance.
+    """Levels that many configurations share, and the factors of their covariance.
 
-    The configurations of a search have some masked attributes in common, such as features without a
-    mask. In the covariance matrix within classes, the block of their levels is then the same for
-    all configurations, and the other levels border this block. Directions are computed by block
+    Attributes without a choice of masks have the same block in the covariance within classes of all
+    configurations, and the other levels border this block. Directions are computed by block
     elimination, so the common block is factorised only once.
 
     Parameters
     ----------
     counts
-        Counts of only the common levels, without noise. Their `total` has only the entries on and
-        below the diagonal.
+        Counts of only the common levels, without noise.
     """
 
     def __init__(self, counts: CountsByFold) -> None:
-        if not counts.below or counts.chance is not None:
-            raise InternalError("Common levels are counted below the diagonal, without noise.")
+        if counts.chance is not None:
+            raise InternalError("Common levels are counted without noise.")
         self.counts = counts
-        self.outside = counts.outside or OtherFolds.of(counts.rows)
+        self.outside = counts.outside
         self._means = self.outside.means(counts.joint)
         self._eliminated = BoundedArrayCache()
         self._bases: dict[tuple[int, tuple[float, ...]], _Base] = {}
 
     @property
     def numbers(self) -> int:
-        """The number of floats that the Cholesky factors of the common levels' (masked values')
-        covariances need in memory for one penalty.
-        """
+        """The number of floats that the Cholesky factors need for one penalty."""
         return self.outside.factors * int(self.counts.joint.shape[-1]) ** 2
 
     def directions(
@@ -503,13 +423,11 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return the directions b = (W + r I)^-1 g that separate each of G classes from the rest
-        (all other rows). The shape is (K, G, P, d), for K folds, P penalties and d levels (masked
-        values).
+        """Return the directions b = (W + r I)^-1 g that separate each of G classes from the rest,
+        shape (K, G, P, d).
 
-        W is the covariance within class and rest, r the ridge that the penalty adds, and g the mean
-        of the class minus the mean of the rest. The factors of the common levels' block of W are
-        used again for all configurations.
+        W is the covariance within class and rest, r the ridge of the penalty, and g the mean of the
+        class minus the mean of the rest.
 
         Parameters
         ----------
@@ -518,8 +436,7 @@ class CommonLevels:
         squares
             The counts of the rest and of the class, or the counts of all rows.
         means
-            Means of all levels outside each fold, for the rest and each of T classes, shape (K, T,
-            2, d).
+            As `OtherFolds.means` returns them, shape (K, T, 2, d).
         gaps
             The differences g, shape (K, d, G).
         targets
@@ -559,13 +476,9 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> _Base:
-        """Return the Cholesky factors of the covariance of the c common levels (masked values that
-        many configurations share), by fold and penalty, and the solutions for `right`. The result
-        is cached.
-
-        `right` has the mean of each common level in the G classes `targets` minus its mean in their
-        rest, for K folds, shape (K, c, G). `squares` has the counts of pairs of levels, for all
-        rows, or for the rest and the class.
+        """Return the factors of the common levels, and the solutions for `right`, shape (K, c, G):
+        the mean of each level in the classes `targets` minus its mean in their rest. The result is
+        cached. `squares` are as in `directions`.
         """
         key = targets.start, penalties
         if key not in self._bases:
@@ -588,12 +501,9 @@ class CommonLevels:
         targets: slice,
         penalties: tuple[float, ...],
     ) -> Floats:
-        """Return (A + r I)^-1 B for one attribute's q levels (masked values) and K folds, shape (K,
-        P, c, q), cached by `key`, the classes `targets` and `penalties`.
-
-        A is the covariance of the c common levels, whose factors are in `base`, and r is one of P
-        ridges. `border` is B', the covariance of the q levels with the common levels, shape (K, q,
-        c).
+        """Return (A + r I)^-1 B for the q levels of one attribute, shape (K, P, c, q); A and r are
+        as in `_Base`. `border` is B', the covariance with the common levels, shape (K, q, c). The
+        result is cached by `key`, `targets` and `penalties`.
         """
 
         def make() -> Floats:
@@ -607,9 +517,8 @@ class CommonLevels:
 
 
 def sides_of(compared: Ints, classes: int) -> Floats:
-    """Return 0/1 flags, shape (T, 2, C): for each of T compared classes, the flags of the classes
-    that form the rest, then the flag of the class itself. `compared` has the indices of the T
-    classes; `classes` is C.
+    """Return 0/1 flags of the classes that form the rest, and of the class itself, for each of the
+    T classes in `compared`, shape (T, 2, C).
     """
     sides = np.zeros((len(compared), 2, classes))
     sides[:, 0] = 1.0
@@ -618,12 +527,11 @@ def sides_of(compared: Ints, classes: int) -> Floats:
 
 
 def compared_classes(rows: Floats) -> tuple[Ints, Flags]:
-    """Return the indices of the T classes to compare with the rest (all other rows), shape (T,),
-    and whether the rows outside each of K folds can score them, shape (K, T).
+    """Return the indices of the classes to compare with the rest, shape (T,), and whether the rows
+    outside each fold can score them, shape (K, T). `rows` has the rows by fold and class, (K, C).
 
-    `rows` has the number of rows in each fold and each of C classes, shape (K, C). Of two classes
-    with rows, only the second is compared. A fold can be scored if both the class and the rest have
-    rows outside the fold.
+    Of two classes with rows, only the second is compared. A fold can be scored if both the class
+    and the rest have rows outside the fold.
 
     >>> import numpy as np
     >>> compared, scored = compared_classes(np.array([[3.0, 1.0], [4.0, 0.0]]))
@@ -637,39 +545,13 @@ def compared_classes(rows: Floats) -> tuple[Ints, Flags]:
     return compared, (class_rows >= 0.5) & (others.sum(axis=1, keepdims=True) - class_rows >= 0.5)
 
 
-def varying_only(counts: CountsByFold) -> tuple[CountsByFold, npt.NDArray[np.intp]]:
-    """Drop the levels (masked values) that all rows or no rows have; return the counts and the
-    indices of the remaining levels.
-    """
-    count = counts.joint.sum(axis=(0, 1))
-    varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
-    if len(varying) == len(count):
-        return counts, varying
-    chance = None if counts.chance is None else counts.chance[varying]
-    total = counts.by_class.pair_counts[:, :, varying[:, None], varying]
-    encoded = None
-    if counts.by_attribute is not None:
-        ends = np.cumsum([levels.matrix.shape[1] for levels in counts.by_attribute])[:-1]
-        varies = np.split(np.isin(np.arange(len(count)), varying), ends)
-        encoded = [
-            ShownLevels(levels.joint, levels.matrix[:, there])
-            for levels, there in zip(counts.by_attribute, varies, strict=True)
-        ]
-    fold = CountsByFold(
-        counts.rows, counts.joint[..., varying], total, chance, counts.below, by_attribute=encoded
-    )
-    return fold, varying
-
-
 def with_and_without(folds: int) -> Floats:
-    """Return a 0/1 matrix, shape (1 + K, K). Its product with the values of K folds has the sum
-    over all folds (entry 0) and the sums without each single fold.
+    """Return a 0/1 matrix, shape (1 + K, K): times values of the folds, it gives their sum (entry
+    0) and the sums without each single fold.
     """
     return np.vstack([np.ones((1, folds)), 1.0 - np.eye(folds)])
 
 
 def later(values: Floats, axis: int) -> Floats:
-    """Return the cumulative sums of `values` from the end: each entry plus all later entries along
-    an axis.
-    """
+    """Return each entry of `values` plus all later entries along an axis."""
     return np.flip(np.cumsum(np.flip(values, axis), axis), axis)

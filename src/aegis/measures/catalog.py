@@ -62,8 +62,8 @@ class CmimPath:
 
 
 def attribute_information(counts: Cooccurrence) -> Floats:
-    """Return the corrected mutual information that each of m attributes shares with the label, in
-    bits, shape (m,).
+    """Return the corrected mutual information of each attribute with the label, in bits, shape
+    (m,).
     """
     joint, starts = counts.joint, counts.offsets[:-1]
     if not len(starts):
@@ -207,9 +207,7 @@ def expected_measure(what: Expected) -> Measure:
 
 
 def measure_of_learners(merit: ModelMetric, learners: str) -> Measure:
-    """Return the measure that predicts a metric for the models that `learners` names, such as
-    `lr+nb`.
-    """
+    """Return the measure that predicts a metric for the models that `learners` names (`lr+nb`)."""
     return expected_measure(Expected(merit, learners_of(learners)))
 
 
@@ -410,8 +408,8 @@ any number of classes.
 
 
 def _entropy_limit(margins: Margins) -> float:
-    """Return the smaller of the entropies of label and attribute: their mutual information exceeds
-    neither.
+    """Return the smaller entropy of label and attribute, which their mutual information never
+    exceeds.
     """
     sides = (margins.classes, margins.values)
     return min(association.entropy(counts) for counts in sides if counts is not None)

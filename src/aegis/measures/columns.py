@@ -79,8 +79,7 @@ def column_errors(counts: CountsByFold) -> Floats:
     """
     of_rows, column_levels = side(counts, None), _column_levels(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
-    if counts.below:
-        square = square + np.tril(square, -1).swapaxes(1, 2)
+    square = square + np.tril(square, -1).swapaxes(1, 2)
     columns = blocks_of(column_levels)
     to_levels = [np.vstack(groupings(column)) @ level_map(column) for column in column_levels]
     errors = np.zeros((len(n), len(PENALTIES), sum(map(len, to_levels))))
@@ -108,10 +107,9 @@ def column_errors(counts: CountsByFold) -> Floats:
 
 
 def _residuals(scatter: Floats, penalty: float, columns: Sequence[slice]) -> Floats:
-    """Return the matrix T, shape (d, d), that maps the d codes of all columns (indicators or
-    thresholds) to the residuals of each column after ridge regression on all other columns.
-    `scatter` has the sums of squares and products of the centred codes, shape (d, d), `penalty` is
-    the ridge penalty, and `columns` are the slices of the columns.
+    """Return the matrix T, shape (d, d), that maps the codes of all columns to the residuals of
+    each column after ridge regression on all other columns. `scatter` has the sums of squares and
+    products of the centred codes, shape (d, d).
     """
     inverse = inverted(scatter, penalty)
     residual = np.empty_like(inverse)
@@ -127,20 +125,17 @@ def _column_levels(counts: CountsByFold) -> Sequence[ShownLevels]:
 
 
 def blocks_of(column_levels: Sequence[ShownLevels]) -> list[slice]:
-    """Return the slice of each column's codes (indicators or thresholds) among the codes of all
-    columns. `column_levels` has the masked values of each column, with their codes.
-    """
+    """Return the slice of each column's codes among the codes of all columns."""
     ends = np.cumsum([0, *(column.matrix.shape[1] for column in column_levels)]).tolist()
     return [slice(*two) for two in pairwise(ends)]
 
 
 def level_map(column: ShownLevels) -> Floats:
-    """Return the matrix B that converts the d codes x of a column into indicators of its L levels
-    (masked values).
+    """Return the matrix B, shape (L, d), that converts the d codes x of a column into indicators of
+    its L levels.
 
-    B has shape (L, d). The indicators are B x plus a constant, where x are the indicators or
-    thresholds that encode the column. For indicators B is the identity; for thresholds it takes
-    differences.
+    The indicators are B x plus a constant. For indicators B is the identity; for thresholds it
+    takes differences.
     """
     levels, width = column.matrix.shape
     if levels == width or not width:
@@ -151,8 +146,8 @@ def level_map(column: ShownLevels) -> Floats:
 
 
 def groupings(column: ShownLevels) -> list[Floats]:
-    """Return the groupings of a column's L levels (masked values) among which the best predicted
-    one counts: for each, which levels belong to each group, as 0 and 1, shape (groups, L).
+    """Return the groupings of a column's L levels among which the best predicted one counts: for
+    each, which levels belong to each group, as 0 and 1, shape (groups, L).
 
     In the first grouping, each level is a group. If levels are ranges of numbers, each further
     grouping unites pairs of neighbouring groups, until two groups are left. So a mask with wide
@@ -233,17 +228,15 @@ def explained_by_others(counts: CountsByFold) -> list[Floats]:
 
 
 def weighted(learnt: Floats, weights: Floats) -> Floats:
-    """Return the weighted mean of `learnt`, shape (..., m), over its m columns; 0 if all weights
-    are 0.
+    """Return the weighted mean of `learnt`, shape (..., m), over its columns; 0 if all weights are
+    0.
     """
     total = float(weights.sum())
     return learnt @ weights / total if total > 0 else np.zeros(learnt.shape[:-1])
 
 
 def held_out_any(counts: Cooccurrence) -> float:
-    """Return how well the columns are predicted, each from all others, as a weighted mean over the
-    columns.
-    """
+    """Return how well each column is predicted from all others, as a weighted mean."""
     return float(weighted(column_figures(counts).learnt[0], _columns(counts).weights))
 
 
@@ -322,18 +315,12 @@ def contingencies(block: Floats, first: PairSide, second: PairSide) -> Floats:
 
 
 def mean_contingency(counts: Cooccurrence) -> float:
-    """Return the mean of `contingencies` over all pairs of attributes, or 0 if there are fewer than
-    two attributes.
-
-    The label is ignored.
-    """
+    """Return the mean of `contingencies` over all pairs of attributes; 0 for fewer than two."""
     side = PairSide.of(counts.joint.sum(axis=1), counts.offsets)
     return mean_of_pairs(contingencies(counts.total, side, side))
 
 
 def mean_of_pairs(values: Floats) -> float:
-    """Return the mean of the values of all pairs of m attributes, given as a matrix of shape (m,
-    m); 0 if there are fewer than two attributes.
-    """
+    """Return the mean of the values of all pairs, shape (m, m); 0 for fewer than two attributes."""
     above = values[np.triu_indices(len(values), 1)]
     return float(np.mean(above)) if len(above) else 0.0

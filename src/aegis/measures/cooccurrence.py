@@ -1,5 +1,5 @@
 """Define the record of a measure in the registry, and the counts of pairs of levels of one
-configuration from which measures are computed.
+configuration from which measures are computed. A level is a masked value.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Centred:
 
     @classmethod
     def of(cls, total: Array, joint: Array, class_counts: Array, n: float) -> Centred | None:
-        """Return the centred counts of D levels (masked values) and C classes; None if no level
-        varies, or if there is only one class. `total` has the rows per pair of levels, (D, D),
-        `joint` per level and class, (D, C), and `class_counts` per class, (C,), of `n` rows in all.
+        """Return the centred counts; None if no level varies, or if there is only one class.
+        `total` has the rows per pair of levels, (D, D), `joint` per level and class, (D, C), and
+        `class_counts` per class, (C,), of `n` rows in all.
         """
         count = total.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
@@ -77,7 +77,7 @@ class Centred:
         return cls(total, varying, count, rows, label, n)
 
     def covariance(self) -> Floats:
-        """Return n times the covariance of the d varying levels (masked values), shape (d, d)."""
+        """Return n times the covariance of the varying levels, shape (d, d)."""
         both: Floats = self.total[np.ix_(self.varying, self.varying)].astype(np.float64)
         both -= np.outer(self.count / self.n, self.count)
         return both
@@ -158,8 +158,8 @@ class PairSide:
 
     @classmethod
     def of(cls, rows: Array, bounds: Ints) -> PairSide:
-        """Return attributes without noise, given the number of rows of each level, and the index of
-        the first level of each attribute.
+        """Return attributes without noise, from the rows of each level and the bounds of
+        attributes.
         """
         levels_with_rows = np.add.reduceat((rows > 0).astype(np.float64), bounds[:-1])
         return cls(np.asarray(rows, dtype=np.float64), bounds, levels_with_rows)
@@ -266,9 +266,8 @@ class Cooccurrence:
 
     @classmethod
     def of(cls, by_class: Array, offsets: npt.ArrayLike) -> Cooccurrence:
-        """Build the counts from the number of rows that have both levels (masked values) of each
-        pair, by class, shape (C, d, d), for C classes and d levels. `offsets` has the start of each
-        attribute's levels.
+        """Build the counts from the rows that have both levels of each pair, by class, shape (C, d,
+        d). `offsets` has the start of each attribute's levels.
         """
         bounds = np.asarray(offsets, dtype=np.int64)
         joint = np.ascontiguousarray(np.diagonal(by_class, axis1=1, axis2=2).T)
@@ -287,11 +286,11 @@ class Cooccurrence:
 
     @cached_property
     def total(self) -> Array:
-        """How many rows have both levels (masked values) of each pair of the d levels, in all
-        classes together, shape (d, d), symmetric.
+        """How many rows have both levels of each pair, in all classes together, shape (d, d),
+        symmetric.
 
-        The diagonal has the number of rows of each level. Two levels of the same attribute never
-        occur together, so their entry is 0.
+        The diagonal has the rows of each level. Two levels of the same attribute never occur
+        together.
         """
         return self.counted() if callable(self.counted) else self.counted
 
@@ -309,11 +308,8 @@ class Cooccurrence:
         return divided() if callable(divided) else divided
 
     def same_as(self, encoding: Encoding) -> Encoding:
-        """Return the first encoding of numbers and dates whose counts by fold equal those of
-        `encoding`. Without counts by fold, return `encoding` itself.
-
-        Encodings differ only for attributes with an order (numbers, dates). If there are no such
-        attributes, all encodings have the same counts.
+        """Return the first encoding whose counts by fold equal those of `encoding`: all do if no
+        attribute is ordered. Without counts by fold, return `encoding`.
         """
         folds = self.folds or {}
         return next((c for c in folds if folds[c] is folds[encoding]), encoding)
@@ -321,8 +317,8 @@ class Cooccurrence:
     @cached_property
     def pair_gains(self) -> Floats:
         """How much better each pair of attributes predicts the label together than by the sum of
-        their effects. The shape is (M, T, 1 + K), for M pairs and T classes that are compared with
-        all other classes. The last axis is for all K folds (entry 0) and without each single fold.
+        their effects, shape (M, T, 1 + K), for M pairs and T classes, each compared with all
+        others. The last axis is for all K folds (entry 0) and without each single fold.
 
         Raises
         ------
@@ -335,7 +331,7 @@ class Cooccurrence:
 
     @property
     def in_order(self) -> OrderedCounts:
-        """The counts with levels (masked values) in the order of their values."""
+        """The counts with levels in the order of their values."""
         if self.order is not None:
             return self.order
         unordered = [False] * self.attributes
@@ -343,16 +339,11 @@ class Cooccurrence:
 
     @property
     def losses(self) -> Floats:
-        """For each ridge penalty of `UNPOOLED`, the change (at most 0) of Pillai's trace on
-        held-out rows if models have a separate coefficient for each rare value, instead of one for
-        the level (masked value) that combines them.
-        """
+        """`pooled`; zeros if no levels combine rare values."""
         return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
 
     def extended(self, **more: Any) -> Cooccurrence:
-        """Return a copy of the counts in which the fields `more` are set; the copy keeps the cached
-        results.
-        """
+        """Return a copy in which the fields `more` are set; it keeps the cached results."""
         other = replace(self, **more)
         other.__dict__.update(self.__dict__ | other.__dict__)
         return other
@@ -364,9 +355,7 @@ class Cooccurrence:
 
     @cached_property
     def class_totals(self) -> Array:
-        """The number of rows in each of C classes, shape (C,), summed over the levels (masked
-        values) of the first attribute.
-        """
+        """The number of rows of each class, shape (C,)."""
         first = int(self.offsets[1]) if self.attributes else 0
         totals: Array = self.joint[:first].sum(axis=0)
         return totals
@@ -407,9 +396,7 @@ class LabelKind(StrEnum):
 
     @property
     def default_measure(self) -> str:
-        """The name of the measure that rankings use for this kind of label if no measure is
-        named.
-        """
+        """The name of the measure that ranks configurations for this kind of label by default."""
         return {
             LabelKind.CLASSES: DEFAULT_MEASURE,
             LabelKind.NUMBER: NUMBER_MEASURE,
@@ -633,8 +620,8 @@ MEASURES: Registry[Measure] = Registry("measure")
 
 
 def chosen_measure(*names: str | None, label: LabelKind) -> Measure:
-    """Return the measure with the first given name that is not None. If all names are None, return
-    the default measure for this kind of label.
+    """Return the measure with the first name that is not None, else the default for this kind of
+    label.
 
     Raises
     ------
@@ -675,7 +662,5 @@ def measures_of(label: LabelKind) -> list[Measure]:
 
 
 def get(name: str) -> Measure:
-    """Return the measure called `name`. If no measure has this name, raise a `PolicyError` whose
-    message lists the names of all measures.
-    """
+    """Return the measure called `name`; a `PolicyError` for an unknown name lists all names."""
     return MEASURES.get(name)

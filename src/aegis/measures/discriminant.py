@@ -37,7 +37,6 @@ from aegis.measures.by_fold import (
     Side,
     against_the_rest,
     side,
-    varying_only,
     with_and_without,
 )
 from aegis.measures.numerics import cumulative, quantile, solved
@@ -55,24 +54,20 @@ _FAR = 1e-9
 
 def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> Floats | None:
     """Return the factors that correct the distance between two classes along a linear score, for
-    all K folds (entry 0) and without each single fold, shape (1 + K,).
+    all folds (entry 0) and without each single fold, shape (1 + K,).
 
-    A factor is the ratio of two distances between the classes. One distance follows from the AUC of
-    the exact distributions, the other from the AUC of normal distributions; both assume independent
-    attributes. Factors are from 0 to 1, so that an upper bound for normal scores remains an upper
-    bound. The result is None if a fold has too few rows of a class, if there are no levels, or if
-    the score is constant in a fold.
+    A factor is the ratio of two distances. One follows from the AUC of the exact distributions, the
+    other from the AUC of normal distributions; both assume independent attributes. Factors are at
+    most 1, so that an upper bound for normal scores remains one. The result is None if a fold has
+    too few rows of a class, if there are no levels, or if the score is constant in a fold.
 
     Parameters
     ----------
     slopes
-        Coefficient that each of d levels (masked values) has in the score of each of K folds, shape
-        (K, d).
-    joint
-        Number of rows per fold, class and level, shape (K, 2, d). Index 1 is the class, index 0 all
-        other rows.
-    rows
-        Number of rows per fold and class, shape (K, 2).
+        Coefficient of each level in the score of each fold, shape (K, d).
+    joint, rows
+        Rows by fold, side and level, (K, 2, d), and by fold and side, (K, 2). Index 1 is the class,
+        index 0 the rest.
     bounds
         Index of the first level of each of m attributes, shape (m + 1,).
     """
@@ -97,9 +92,8 @@ def shape_factors(slopes: Floats, joint: Floats, rows: Floats, bounds: Ints) -> 
 
 
 def grid_points(attributes: int) -> int:
-    """Return the number of points of the grid on which the distribution of one attribute's
-    contribution to a score is rounded. A score adds the contributions of `attributes` attributes.
-    Half of the points are below 0, for differences between two rows.
+    """Return the number of points of the grid on which the contribution of one of so many
+    attributes to a score is rounded. Half of them are below 0, for differences between two rows.
 
     >>> [grid_points(attributes) for attributes in (1, 3, 12, 100)]
     [8192, 2048, 512, 1024]
@@ -111,17 +105,11 @@ def grid_points(attributes: int) -> int:
 
 
 def _auc(slopes: Floats, share: Floats) -> float:
-    """Return the AUC in one fold if there is only one attribute: P(score of a row of the class >
-    score of another row) + P(equal) / 2.
+    """Return the AUC in one fold for a single attribute: P(score of a row of the class > score of
+    another row) + P(equal) / 2.
 
-    The levels of the attribute are sorted by their coefficients.
-
-    Parameters
-    ----------
-    slopes
-        Coefficient of each of d levels (masked values), shape (d,).
-    share
-        Share of the rows by level, for all other rows and for the class, shape (2, d).
+    `slopes` has the coefficient of each level, (d,), and `share` the shares of the rest and of the
+    class by level, (2, d).
     """
     order = slopes.argsort()
     ascending, (rest, class_share) = slopes[order], share[:, order]
@@ -133,13 +121,11 @@ def _auc(slopes: Floats, share: Floats) -> float:
 
 
 def _aucs(slopes: Floats, share: Floats, starts: Ints) -> Floats:
-    """Return the AUC of a linear score for the class against all other rows, for each of K folds,
-    shape (K,), as if attributes were independent. Scores that differ by less than a grid point
-    count as partly equal.
+    """Return the AUC of a linear score for the class against the rest, by fold, shape (K,), as if
+    attributes were independent. Scores that differ by less than a grid point count as partly equal.
 
-    `slopes` has the coefficients of d levels (masked values) in each fold, shape (K, d). `share`
-    has the shares of rows by level, first of other rows, then of the class, shape (K, 2, d).
-    `starts` has the index of each attribute's first level.
+    `slopes` has the coefficients, (K, d), `share` the shares of the rest and of the class by level,
+    (K, 2, d), and `starts` the index of each attribute's first level.
     """
     folds, levels = slopes.shape
     attributes = len(starts)
@@ -179,13 +165,13 @@ _ROUNDING = 1e-12
 
 class JointMoments(NamedTuple):
     """Moments of the scores that the rows of each class get from the directions of all classes. A
-    direction has the coefficients of a linear score that separates a class from all other rows.
+    direction has the coefficients of a linear score that separates a class from the rest.
 
     Attributes
     ----------
     first
-        Sums of the scores, shape (K, C, T, P): for K folds, the C classes of the rows, the T
-        classes of the directions, and P penalties.
+        Sums of the scores by fold, class of the rows, class of the direction and penalty, shape (K,
+        C, T, P).
     second
         Sums of the products of the scores from two directions, shape (K, C, T, T, P).
     """
@@ -196,26 +182,23 @@ class JointMoments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Sums of the out-of-fold scores of rows, and of the squared scores. A direction has the
-    coefficients of a linear score that separates a class from the rest (all other rows).
+    """Sums of the out-of-fold scores of rows, and of the squared scores.
 
     Attributes
     ----------
     rows
-        Number of rows in each of K folds and C classes, shape (K, C).
+        Number of rows by fold and class, shape (K, C).
     compared
-        The T classes that are compared with the rest, shape (T,).
+        The classes that are compared with the rest, shape (T,).
     scored
         Whether each fold has a direction for each of these classes, shape (K, T).
     counted
-        Number of rows in each scored fold, shape (K, T, 2): first rows of the rest, then rows of
-        the class.
+        Number of rows of the rest and of the class in each scored fold, shape (K, T, 2).
     first, second
-        Sums of the scores and of the squared scores of these rows, for each of P directions, shape
-        (K, T, 2, P). The squares include the contribution of noise.
+        Sums of the scores and of the squared scores of these rows, shape (K, T, 2, P). The squares
+        include the contribution of noise.
     together
-        The moments per class of the scores in the directions of all classes; None if they were not
-        requested.
+        The moments of the scores in the directions of all classes; None if they were not requested.
     log_odds
         Whether the scores are the log-odds of a model, so that they need no calibration.
     shape
@@ -235,26 +218,20 @@ class Scores:
 
     @cached_property
     def variants(self) -> Floats:
-        """Which of K folds are used in each of 1 + K samples, as 0/1 flags, shape (1 + K, K): all
-        folds together (row 0), and without each single fold.
-        """
+        """All folds together (row 0), and without each single fold, as 0/1 flags, shape (1 + K, K)."""
         return with_and_without(len(self.rows))
 
     def summed(self, values: Floats) -> Floats:
-        """Sum values by fold, shape (K, ...), over all K folds (entry 0) and without each single
-        fold. The result has shape (1 + K, ...).
-        """
+        """Sum values by fold, shape (K, ...), by `variants`; the result has shape (1 + K, ...)."""
         flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
         return flat.reshape(len(flat), *values.shape[1:])
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats, Floats]:
-        """The numbers of rows, and the means and variances of the scores, for each of T classes and
-        for its rest (all other rows).
+        """The numbers of rows, (1 + K, T, 2), and the means and variances of the scores, (1 + K, T,
+        2, P), of each rest and class, by `variants`.
 
-        Numbers of rows have the shape (1 + K, T, 2), means and variances (1 + K, T, 2, P), for P
-        directions. The first axis is for all K folds (entry 0) and without each single fold. A
-        variance counts as 0 if it is only a rounding error of the mean square.
+        A variance counts as 0 if it is only a rounding error of the mean square.
         """
         rows, first, second = map(self.summed, (self.counted, self.first, self.second))
         rows = rows[..., None]
@@ -289,22 +266,19 @@ class Scores:
 
 
 def _ratio(gap: Floats, variance: Floats) -> Floats:
-    """Return a gap between means in standard deviations, `gap` / sqrt(`variance`); if the variance
-    is 0, infinity with the sign of the gap.
-    """
+    """Return `gap` / sqrt(`variance`); for a variance of 0, infinity with the sign of the gap."""
     certain = np.where(gap != 0, np.copysign(np.inf, gap), 0.0)
     return np.divide(gap, np.sqrt(variance), out=certain, where=variance > 0)
 
 
 class _Directions(NamedTuple):
-    """Discriminant directions of G classes against the rest (all other rows), fitted without each
-    of K folds.
+    """Discriminant directions of G classes against the rest, fitted without each fold.
 
     Attributes
     ----------
     slopes, offsets
         b and o of the scores b'x - o of a row with level indicators x, shapes (K, G, P, d) and (K,
-        G, P), for P directions and d levels (masked values).
+        G, P).
     noise
         Contribution of noise to the squared scores of the rest and of the class, shape (2, K, G,
         P).
@@ -317,25 +291,13 @@ class _Directions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Others:
-    """Out-of-fold scores: for each fold, directions (coefficients of linear scores) are fitted to
-    the rows outside the fold.
-
-    Attributes
-    ----------
-    counts
-        Counts by fold, without the levels (masked values) that all rows or no rows have.
-    outside
-        The counts of the rows outside each fold.
-    """
+    """Out-of-fold scores: for each fold, directions are fitted to the rows outside the fold."""
 
     counts: CountsByFold
-    outside: OtherFolds
 
-    @classmethod
-    def of(cls, counts: CountsByFold) -> _Others:
-        if counts.outside is not None:
-            return cls(counts, counts.outside)
-        return cls(varying_only(counts)[0], OtherFolds.of(counts.rows))
+    @property
+    def outside(self) -> OtherFolds:
+        return self.counts.outside
 
     @property
     def compared(self) -> Ints:
@@ -343,16 +305,14 @@ class _Others:
 
     @property
     def chance(self) -> Floats:
-        """For d levels (masked values), a matrix B, shape (d, k): the counts are means over the
-        noise of masks, and drawing the noise adds B B' to their covariance. Without noise, k is 0.
-        """
+        """`CountsByFold.chance`, with no columns if there is no noise."""
         chance = self.counts.chance
         return np.zeros((self.counts.joint.shape[-1], 0)) if chance is None else chance
 
     @cached_property
     def means(self) -> Floats:
-        """Share of rows outside each of K folds that have each of d levels (masked values), shape
-        (K, T, 2, d), for the rest and each of T classes.
+        """Share of rows outside each fold that have each level, of the rest and the class, (K, T,
+        2, d).
         """
         return self.outside.means(self.counts.joint)
 
@@ -364,18 +324,17 @@ class _Others:
         width: int,
     ) -> Floats | float:
         """Return the contribution of noise to the squared scores of the rest and of G classes,
-        shape (2, K, G, P), for K folds and P directions; 0 without noise.
+        shape (2, K, G, P); 0 without noise.
 
         Parameters
         ----------
         targets
             Positions in `compared` of the G classes.
         sides
-            The counts of all other rows, and the counts of the class.
+            The counts of the rest, and of the class.
         fitted
-            Function that returns, for the position of a class in `compared` and a fold, a matrix V
-            with k columns for each direction, shape (P, d, k): noise gives the slopes of d levels
-            (masked values) the covariance V V'.
+            Function that returns, for the position of a class and a fold, a matrix V, shape (P, d,
+            k): noise gives the slopes the covariance V V'.
         width
             Number of directions, P.
         """
@@ -393,7 +352,7 @@ class _Others:
             for of, rows, squares in zip(sides, here, noise, strict=True):
                 # Of many classes the squares of all rows are known, of which a side has its share.
                 share = rows / max(of.rows[fold], 1.0)
-                squares[fold, at] = share * _squares(of, fold, varied, below=counts.below)
+                squares[fold, at] = share * _squares(of, fold, varied)
         return noise
 
     def scores(
@@ -405,13 +364,13 @@ class _Others:
         jointly: bool,
         log_odds: bool = False,
     ) -> Scores:
-        """Return the moments of the scores of all classes, each against the rest (all other rows).
+        """Return the moments of the scores of all classes, each against the rest.
 
         Parameters
         ----------
         directions
             Returns the directions for classes, given their positions in `compared`, the counts of
-            all other rows and the counts of the class.
+            the rest and of the class.
         width
             Number of directions, P.
         shaped_by
@@ -434,7 +393,7 @@ class _Others:
             for at, of in enumerate(sides if not self.outside.pooled else ()):
                 position = targets.start
                 rows[:, position, at] = of.rows
-                sums = _sums(of, slopes[:, position], below=counts.below)
+                sums = _sums(of, slopes[:, position])
                 along[:, position, at], squares[:, position, at] = sums
         if self.outside.pooled:
             rows, along, squares = sums_alike(counts, side(counts, None), compared, slopes)
@@ -458,9 +417,9 @@ class _Others:
         )
 
     def _sides(self) -> Iterator[tuple[slice, tuple[Side, Side]]]:
-        """Yield the positions of classes in `compared`, the counts of all other rows, and the
-        counts of the class. If one covariance serves all classes, yield all positions once, with
-        the counts of all rows twice.
+        """Yield the positions of classes in `compared`, the counts of the rest, and of the class.
+        If one covariance serves all classes, yield all positions once, with the counts of all rows
+        twice.
         """
         if self.outside.pooled:
             every = side(self.counts, None)
@@ -470,10 +429,8 @@ class _Others:
             yield slice(position, position + 1), sides
 
     def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
-        """Return the moments of each class's scores by the directions of all T compared classes.
-
-        `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P), for K folds, P directions
-        per class and d levels (masked values).
+        """Return the moments of each class's scores by the directions of all compared classes,
+        whose `slopes` and `offsets` have the shapes (K, T, P, d) and (K, T, P).
         """
         counts, (folds, compared, width, levels) = self.counts, slopes.shape
         classes = counts.rows.shape[1]
@@ -484,9 +441,9 @@ class _Others:
             of = side(counts, target)
             across = slopes.reshape(folds, compared * width, levels)
             along = (across @ of.joint[:, :, None]).reshape(offsets.shape)
-            products = of.products(across, below=counts.below).reshape(slopes.shape)
+            products = of.products(across).reshape(slopes.shape)
             both = products.swapaxes(1, 2) @ slopes.transpose(0, 2, 3, 1)  # (K, P, T, T)
-            squares = np.moveaxis(both + both.swapaxes(2, 3) if counts.below else both, 1, 3)
+            squares = np.moveaxis(both + both.swapaxes(2, 3), 1, 3)
             rows = of.rows[:, None, None]
             squares = squares - offsets[:, :, None] * along[:, None]
             squares -= offsets[:, None] * along[:, :, None]
@@ -496,9 +453,8 @@ class _Others:
         return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
-        """Return the factors that correct for scores that are not normally distributed, shape (1 +
-        K,); None if they are unknown. `slopes` has the coefficients of a score for each of K folds
-        and T classes over d levels (masked values), shape (K, T, d).
+        """Return `shape_factors` for the coefficients of one direction, shape (K, T, d); None if
+        the factors are unknown.
         """
         counts = self.counts
         if len(self.compared) != 1 or counts.by_attribute is None or not self.outside.scored.all():
@@ -521,27 +477,21 @@ class _Others:
         return shape_factors(by_level, joint, counts.rows[:, classes], bounds)
 
 
-def _sums(of: Side, slopes: Floats, *, below: bool) -> tuple[Floats, Floats]:
-    """Return the sum of b'x and the sum of its squares over the rows of `of`, for K folds and P
-    directions b (`slopes`), shape (K, P) each. x has the indicators of a row's levels (masked
-    values). `below` says that counts of pairs have only the entries on and below the diagonal.
+def _sums(of: Side, slopes: Floats) -> tuple[Floats, Floats]:
+    """Return the sum of b'x and of its square over the rows of `of`, for the directions b, (K, P)
+    each.
     """
     along = (slopes @ of.joint[:, :, None])[..., 0]
-    squares: Floats = (of.products(slopes, below=below) * slopes).sum(axis=2)
-    if below:
-        squares *= 2
-    return along, squares
+    return along, 2 * (of.products(slopes) * slopes).sum(axis=2)
 
 
 def _moments(
     rows: Floats, along: Floats, squares: Floats, offsets: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the sums of the scores b'x - o of rows with level indicators x, and of their squares,
-    for P directions b with offsets o, shape (K, T, 2, P) each.
+    """Return the sums of the scores b'x - o, and of their squares, shape (K, T, 2, P) each.
 
-    `rows` is the number of rows in K folds, of T classes and their rests (all other rows), shape
-    (K, T, 2); on the last axis, the rest is first. `along` and `squares` are the sums of b'x and of
-    its squares, shape (K, T, 2, P), and `offsets` are o, shape (K, T, P).
+    `rows` are the rows of the rest and of the class, (K, T, 2). `along` and `squares` are the sums
+    of b'x and of its square, (K, T, 2, P), and `offsets` are o, (K, T, P).
     """
     offsets = offsets[:, :, None]
     constant = rows[..., None] * offsets
@@ -564,9 +514,8 @@ def out_of_fold(
     directions.
 
     Compare class t with the rest (if there are two classes, the second with the first), and leave
-    out fold k. Consider only rows outside fold k, and let n be their number. Let m_1 and m_0 be the
-    means of the indicators of levels (masked values) over the rows of the class and over the other
-    rows, and S_1 and S_0 the covariances. Then
+    out fold k. Over the n rows outside fold k, let m_1 and m_0 be the means of the indicators of
+    levels in the class and in the rest, and S_1 and S_0 the covariances. Then
 
         b = (W + (p / n) I)^-1 (m_1 - m_0),   W = (S_1 + S_0) / 2,
 
@@ -574,13 +523,12 @@ def out_of_fold(
     in W, even if the class is rare. If more than `OWN_COVARIANCES` classes are scored, W is the
     average of S_1 and S_0 weighted by rows, so that all classes use the same factorisation, and
     sums of squares are estimated by `sums_alike`. A fold is not scored for a class that has no row
-    outside the fold. Classes are compared with the rest one after the other, so memory is needed
-    only for the counts of one class.
+    outside the fold. Memory is needed only for the counts of one class.
 
     Parameters
     ----------
     counts
-        Counts by fold and class. Levels without rows are allowed.
+        Counts by fold and class.
     penalties
         The ridge penalties p, in rows, each above 0.
     jointly
@@ -592,7 +540,7 @@ def out_of_fold(
     InternalError
         The counts contain NaN.
     """
-    others = _Others.of(counts)
+    others = _Others(counts)
     fitted = _Fitted(others, tuple(penalties))
 
     def directions(targets: slice, sides: tuple[Side, Side]) -> _Directions:
@@ -606,16 +554,8 @@ def out_of_fold(
 
 
 class _Fitted:
-    """Discriminant directions, fitted without each fold, for one class or for all classes that
-    share a covariance. A direction has the coefficients of a linear score that separates a class
-    from all other rows.
-
-    Parameters
-    ----------
-    others
-        The rows outside each fold.
-    penalties
-        The P ridge penalties, in rows.
+    """Discriminant directions with P penalties, fitted without each fold, for one class or for all
+    classes that share a covariance.
     """
 
     def __init__(self, others: _Others, penalties: tuple[float, ...]) -> None:
@@ -624,20 +564,16 @@ class _Fitted:
         self._last_fit: tuple[slice, Floats, dict[int, Floats]] | None = None
 
     def slopes(self, targets: slice, sides: tuple[Side, Side]) -> Floats:
-        """Return the directions (coefficients of linear scores) that separate each of G classes
-        from its rest (all other rows), shape (K, G, P, d), for K folds, P penalties and d levels
-        (masked values). `targets` are the positions of the classes in `compared`, and `sides` the
-        counts of the rest and of the class.
+        """Return the directions that separate each of G classes from the rest, shape (K, G, P, d).
+        `targets` are the positions of the classes in `compared`, and `sides` the counts of the rest
+        and of the class.
         """
         self._last_fit = targets, *self._solved(targets, sides)
         return self._last_fit[1]
 
     def varied(self, position: int, fold: int) -> Floats:
-        """Return a matrix V with k columns for each of P penalties, shape (P, d, k): noise gives
-        the d slopes of a class in a fold the covariance V V'. `position` is the class's position in
-        `compared`, `fold` the fold.
-
-        Call `slopes` first.
+        """Return a matrix V, shape (P, d, k): noise gives the slopes of the class at this position
+        the covariance V V' in a fold. Call `slopes` first.
         """
         if self._last_fit is None:
             raise InternalError("Slopes were not set before they were varied.")
@@ -651,10 +587,8 @@ class _Fitted:
         return all_of_it
 
     def _between(self, targets: slice) -> tuple[Floats, Floats]:
-        """Return the means of d levels (masked values) in G classes minus their means in all other
-        rows, outside each of K folds, shape (K, d, G). Also return the share of the class times the
-        share of all other rows, shape (K, G). `targets` are the positions of the classes in
-        `compared`.
+        """Return the means of levels in G classes minus their means in the rest, outside each fold,
+        (K, d, G), and the share of the class times the share of the rest, (K, G).
         """
         others = self._others
         rows = others.outside.rows[:, targets]
@@ -689,21 +623,19 @@ NB_PRIOR = 1.0
 
 
 def naive_bayes(counts: CountsByFold, *, jointly: bool = False) -> Scores:
-    """Compute the out-of-fold log-odds of naive Bayes for each row, and return the moments of these
-    scores.
+    """Return the moments of the out-of-fold log-odds of naive Bayes.
 
     Naive Bayes treats the level indicators x_v as independent (Bernoulli) within the class and
-    within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level
-    (masked value) v. The log-odds of class (1) against rest (0) are
+    within the rest. Their probability is p_v = (n_v + 1) / (n + 2) if n_v of n rows have level v.
+    The log-odds of class (1) against rest (0) are
 
         log(n_1 / n_0) + sum_v log((1 - p_1v) / (1 - p_0v)) + sum_v x_v (logit p_1v - logit p_0v).
 
-    They are fitted only to the rows by level and class. The variance of the log-odds on the
-    held-out fold also uses the counts of pairs, because naive Bayes counts twice the information
-    that two attributes share. `jointly` says whether to also compute the scores of each class by
-    the directions of all classes.
+    They are fitted only to the rows by level and class. Their variance on the held-out fold also
+    uses the counts of pairs, because naive Bayes counts twice the information that two attributes
+    share. `jointly` is as in `out_of_fold`.
     """
-    others = _Others.of(counts)
+    others = _Others(counts)
 
     def directions(targets: slice, sides: tuple[Side, Side]) -> _Directions:
         rows = others.outside.rows[:, targets, :, None]
@@ -725,18 +657,14 @@ def naive_bayes(counts: CountsByFold, *, jointly: bool = False) -> Scores:
     return others.scores(directions, 1, shaped_by=0, jointly=jointly, log_odds=True)
 
 
-def _squares(of: Side, fold: int, varied: Floats, *, below: bool) -> Floats:
-    """Return how much the noise of masks adds to the sum of squared scores in one fold, for each of
-    P directions, shape (P,). A direction has the d coefficients of a linear score.
-
-    The noise gives the direction p the covariance V V' with V = `varied[p]`; `varied` has shape (P,
-    d, k) for any k. `of` has the counts of the rows, `fold` is the index of the fold, and `below`
-    says that counts of pairs have only the entries on and below the diagonal.
+def _squares(of: Side, fold: int, varied: Floats) -> Floats:
+    """Return how much noise adds to the sum of squared scores of the rows `of` in one fold, shape
+    (P,). Noise gives direction p the covariance V V' with V = `varied[p]`, shape (d, k).
     """
     n = of.rows[fold]
     if n <= 0:
         return np.zeros(len(varied))
-    sums = of.joint[fold]
-    covariance = of.square.of_fold(fold, below=below) - np.outer(sums, sums / n)
+    sums, below = of.joint[fold], of.square.of_fold(fold)
+    covariance = below + np.tril(below, -1).T - np.outer(sums, sums / n)
     squares: Floats = np.einsum("pik,ij,pjk->p", varied, covariance, varied, optimize=True)
     return squares

@@ -46,9 +46,7 @@ _ROUNDING = 1e-14
 
 
 def constant_accuracy(classes: Floats) -> float:
-    """Return the accuracy of a constant prediction: the share of the most frequent class. `classes`
-    has the rows per class.
-    """
+    """Return the accuracy of a constant prediction: the share of the most frequent class."""
     total = float(np.sum(classes))
     return float(np.max(classes)) / total if total > 0 else 1.0
 
@@ -86,20 +84,16 @@ def area_error(area: float, classes: Floats) -> float:
 
 
 def constant_log_loss(classes: Floats) -> float:
-    """Return the log loss of predicting the share of each class: the entropy in nats. `classes` has
-    the rows per class.
-    """
+    """Return the log loss of predicting the share of each class: the entropy in nats."""
     total = float(np.sum(classes))
     share = np.asarray(classes, dtype=np.float64)[np.asarray(classes) > 0] / max(total, 1.0)
     return float(-(share * np.log(share)).sum()) + 0.0
 
 
 def accuracies(scores: Scores) -> Floats:
-    """Return the accuracy of classifying by each of P scores, for all K folds (entry 0) and without
-    each single fold, shape (1 + K, P).
-
-    It is never below the accuracy of a constant prediction, and equal to it if the score does not
-    separate the classes.
+    """Return the accuracy of classifying by each of P scores, by `Scores.variants`, shape (1 + K,
+    P). It is that of a constant prediction if the score does not separate the classes, and never
+    below.
     """
     rows, base = _rows(scores, constant_accuracy)
     if len(scores.compared) == 1:
@@ -113,8 +107,8 @@ def accuracies(scores: Scores) -> Floats:
 
 
 def log_losses(scores: Scores) -> Floats:
-    """Return the log loss of predicting by each of P scores, in nats, for all K folds (entry 0) and
-    without each single fold, shape (1 + K, P).
+    """Return the log loss of predicting by each of P scores, in nats, by `Scores.variants`, shape
+    (1 + K, P).
 
     It is at most the entropy of the classes, except for naive Bayes. The log-odds of naive Bayes
     are not calibrated: if attributes repeat each other, they are overconfident, and their log loss
@@ -132,18 +126,16 @@ def log_losses(scores: Scores) -> Floats:
 
 
 def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats]:
-    """Return the number of rows by class, shape (V, C) for C classes, and the metric of a constant
-    prediction, shape (V,), in V samples (all folds together, and without each single fold). `of`
-    computes the metric from the rows by class.
+    """Return the number of rows by class, shape (V, C), and the metric of a constant prediction,
+    (V,), in V samples (`Scores.variants`). `of` computes the metric from the rows by class.
     """
     rows = scores.summed(scores.rows)
     return rows, np.array([of(class_rows) for class_rows in rows])
 
 
 def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
-    """Return figures for two classes in V samples (all folds together, and without each single
-    fold). They are: whether both classes have scored rows, shape (V,); the share of rows of each
-    class, (V, 1, 2); and the means and standard deviations of P scores, (V, P, 2) each.
+    """Return figures for two classes in V samples: whether both have scored rows, (V,); the share
+    of rows of each, (V, 1, 2); and the means and standard deviations of P scores, (V, P, 2) each.
     """
     rows, mean, spread = scores.sides
     share = scores.summed(scores.rows)
@@ -161,10 +153,8 @@ def _two(scores: Scores) -> tuple[Flags, Floats, Floats, Floats]:
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
     """Return the share of rows that are classified correctly by whether a score exceeds a
-    threshold, shape (V, P), for P scores that are normally distributed in each of two classes, in V
-    samples. `share` has the share of rows of each class, shape (V, 1, 2); `mean` and `deviation`
-    have the mean and the standard deviation of each score in each class, shape (V, P, 2);
-    `threshold` has one threshold per score, shape (V, P).
+    threshold, shape (V, P). Scores are normally distributed in each class; the arguments are as
+    `_two` returns them.
     """
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
     share_right: Floats = (share * cumulative(away)).sum(axis=-1)
@@ -173,9 +163,7 @@ def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) ->
 
 def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Return the share of rows that the best threshold on the score classifies correctly, shape (V,
-    P), for P scores in V samples (all folds together, and without each single fold). `share` has
-    the share of rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the
-    standard deviation of each score in each class, shape (V, P, 2).
+    P); the arguments are as `_two` returns them.
 
     At the best threshold, both densities times shares are equal, which is a quadratic equation. It
     is solved relative to the midpoint of the means and in units of their deviation, so that no
@@ -199,8 +187,8 @@ def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
 
 @cache
 def _grid() -> tuple[Floats, Floats]:
-    """Return points, and weights that sum to 1: the weighted sum of a function at these points is
-    its mean over a standard normal variable.
+    """Return points, and weights that sum to 1, for the mean of a function of a standard normal
+    variable.
     """
     points = np.linspace(-_HALF_WIDTH, _HALF_WIDTH, _NODES)
     weights = np.exp(-0.5 * points**2)
@@ -211,10 +199,8 @@ def _loss_of(
     share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
     """Return the expected log loss if the log-odds are `intercept` + `slope` * score, shape (V, P),
-    and its gradient and curvature in intercept and slope. There are P scores in V samples (all
-    folds together, and without each single fold). `share` has the share of rows of each class,
-    shape (V, 1, 2); `mean` and `deviation` have the mean and the standard deviation of each score
-    in each class, shape (V, P, 2).
+    and its gradient and curvature in intercept and slope; other arguments are as `_two` returns
+    them.
     """
     points, weights = _grid()
     s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)
@@ -231,10 +217,8 @@ def _loss_of(
 
 
 def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """Return the smallest expected log loss of any logistic curve of the score, shape (V, P), for P
-    scores in V samples (all folds together, and without each single fold). `share` has the share of
-    rows of each class, shape (V, 1, 2); `mean` and `deviation` have the mean and the standard
-    deviation of each score in each class, shape (V, P, 2).
+    """Return the smallest expected log loss of any logistic curve of the score, shape (V, P); the
+    arguments are as `_two` returns them.
 
     Newton's method starts from the curve for equal deviations; the loss is convex in intercept and
     slope. The slope is at least 0, because no model reverses its scores.
@@ -270,7 +254,7 @@ def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
 @cache
 def _normal_points(dimensions: int) -> Floats:
     """Return S evenly spread points of a standard normal distribution in T dimensions, shape (S,
-    T). With each point, its negative is a point, too.
+    T), with the negative of each.
     """
     from scipy.special import ndtri
 
@@ -284,8 +268,7 @@ def _normal_points(dimensions: int) -> Floats:
 
 def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     """Return accuracy and log loss, shape (V, P) each, if a row is classified by the scores of all
-    classes. V is the number of samples (all folds together, and without each single fold), and P
-    the number of directions per class. `rows` has the number of rows by sample and class.
+    classes. `rows` has the number of rows by sample and class, shape (V, C).
 
     With mean m_c of the scores in class c and covariance S within classes, the log-odds of class c
     for the scores s are, up to a constant,
@@ -322,10 +305,8 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
 
 
 def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float]:
-    """Return accuracy and log loss of linear discriminants on T scores for C classes.
-
-    `share` is the share of each class, shape (C,); `mean` and `spread` are the mean and the
-    covariance of the scores in each class, shapes (C, T) and (C, T, T).
+    """Return accuracy and log loss of linear discriminants on T scores for C classes, from the
+    share, (C,), the mean, (C, T), and the covariance, (C, T, T), of each class.
     """
     within = np.einsum("c,ctu->tu", share, spread)
     centred = mean - share @ mean
@@ -407,9 +388,7 @@ _CONSTANT: dict[ModelMetric, Callable[[Floats], float]] = {
 
 
 def _best(merit: ModelMetric, figures: Floats, axis: int) -> Floats:
-    """Return the best figures along an axis, such as the axis of the penalties: the smallest log
-    loss, the largest of other metrics.
-    """
+    """Return the best figures along an axis: the smallest log loss, the largest of other metrics."""
     best = np.min if merit is ModelMetric.LOG_LOSS else np.max
     reached: Floats = best(figures, axis=axis)
     return reached
@@ -421,11 +400,8 @@ def held_out(
     merit: ModelMetric,
     model: Callable[..., Scores] = out_of_fold,
 ) -> Floats:
-    """Return a predicted metric under the best ridge penalty, for all K folds (entry 0) and without
-    each single fold, shape (1 + K,). `encoding` says how numbers and dates are encoded, and `model`
-    computes the out-of-fold scores.
-
-    The result is cached in `counts`.
+    """Return a predicted metric under the best ridge penalty, by `Scores.variants`, shape (1 + K,).
+    `model` computes the out-of-fold scores. The result is cached in `counts`.
     """
     return _held_out(counts, counts.same_as(encoding), merit, model)
 
@@ -444,7 +420,7 @@ def _held_out(
 
 class OfModels(ABC):
     """A metric that a measure predicts: the mean over named models, or the better of two kinds of
-    models (linear or trees).
+    models (linear or trees). Values are by `Scores.variants`, shape (1 + K,).
     """
 
     merit: str
@@ -456,21 +432,17 @@ class OfModels(ABC):
 
     @abstractmethod
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return the metric if numbers and dates are encoded as `encoding` says, for all K folds
-        (entry 0) and without each single fold, shape (1 + K,).
-        """
+        """Return the metric if numbers and dates are encoded in this way."""
 
     @abstractmethod
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return the metric's values for models that also use the interaction of two attributes.
-        `figures` are the values without the interaction. `gain` is what the interaction adds: to
-        the metric itself for R2, to a squared distance between the classes for the AUC.
+        """Return the values for models that also use the interaction of two attributes. `gain` is
+        what it adds: to the metric itself for R2, to a squared distance between the classes for the
+        AUC.
         """
 
     def better(self, figures: Floats) -> Floats:
-        """Return the better figures of several encodings; the first axis of `figures` is the
-        encoding.
-        """
+        """Return the better figures of several encodings, along the first axis."""
         best: Floats = np.max(figures, axis=0)
         return best
 
@@ -485,35 +457,28 @@ class OfModels(ABC):
         return f"held-out-{self.merit}" + (f"({'+'.join(self.learners)})" if self.learners else "")
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric, for all K folds (entry 0) and without each single fold, shape (1 +
-        K,).
-        """
+        """Return the metric."""
         if self.learners:
             figures = [self.of_learner(counts, learner) for learner in self.learners]
             return np.asarray(np.mean(figures, axis=0))
         return self.better(np.stack([self.held_out(counts, encoding) for encoding in _ANY]))
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
-        """Return the metric of one kind of models, for all K folds (entry 0) and without each
-        single fold, shape (1 + K,).
-        """
+        """Return the metric of one kind of models."""
         alone = self.held_out(counts, STANDS_FOR[learner])
         if learner is Learner.PAIRS:
             return self.with_pair(alone, strongest(counts.pair_gains))
         return alone
 
     def compute(self, counts: Cooccurrence) -> float:
-        """Return the metric that models are predicted to reach on held-out rows.
-
-        The metric is never worse than the metric of a constant prediction. Both are equal if there
-        is only one class, if all attributes are constant, or if there are no rows.
+        """Return the metric that models are predicted to reach on held-out rows, never worse than
+        that of a constant prediction. Both are equal if there is only one class, if all attributes
+        are constant, or if there are no rows.
         """
         return float(self.values(counts)[0])
 
     def without_folds(self, counts: Cooccurrence) -> Floats:
-        """Return the metric with each of K folds left out in turn, shape (K,), to compute its
-        standard error.
-        """
+        """Return the metric without each fold, shape (K,), to compute its standard error."""
         return self.values(counts)[1:]
 
 
@@ -545,38 +510,28 @@ class Expected(OfModels):
             )
 
     def values(self, counts: Cooccurrence) -> Floats:
-        """Return the metric, for all K folds (entry 0) and without each single fold, shape (1 +
-        K,).
-        """
+        """Return the metric."""
         total = super().values(counts)
         return np.maximum(total, FLOOR) if self.merit is ModelMetric.AUC else total
 
     def of_learner(self, counts: Cooccurrence, learner: Learner) -> Floats:
-        """Return the metric of one kind of models, for all K folds (entry 0) and without each
-        single fold, shape (1 + K,).
-        """
+        """Return the metric of one kind of models."""
         if learner is Learner.NB:
             return held_out(counts, Encoding.NAMES, self.merit, naive_bayes)
         return super().of_learner(counts, learner)
 
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return the metric if numbers and dates are encoded as `encoding` says, for all K folds
-        (entry 0) and without each single fold, shape (1 + K,).
-        """
+        """Return the metric if numbers and dates are encoded in this way."""
         return held_out(counts, encoding, self.merit)
 
     def better(self, figures: Floats) -> Floats:
-        """Return the better figures of several encodings; the first axis of `figures` is the
-        encoding.
-        """
+        """Return the better figures of several encodings, along the first axis."""
         return _best(self.merit, figures, 0)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return the AUCs of models that also use the interaction of two attributes; `figures` are
-        their AUCs without the interaction.
-
-        If an AUC is F(d), with the normal distribution function F, `gain` is added to d^2. Two
-        normal classes at the distance d have this AUC.
+        """Return the AUCs of models that also use the interaction of two attributes. If an AUC is
+        F(d), with the normal distribution function F, `gain` is added to d^2. Two normal classes at
+        the distance d have this AUC.
         """
         distance = quantile(np.clip(figures, FLOOR, 1 - 1e-16))
         farther: Floats = cumulative(np.sqrt(distance**2 + gain))
@@ -588,8 +543,7 @@ class Expected(OfModels):
 
 
 def learners_of(text: str) -> tuple[Learner, ...]:
-    """Parse the names of models, which are separated by commas or plus signs. Duplicates count
-    once.
+    """Parse the names of models, separated by commas or plus signs. Duplicates count once.
 
     Raises
     ------

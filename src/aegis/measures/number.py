@@ -33,24 +33,22 @@ _ROUNDING = 1e-9
 
 
 def response_of(counts: CountsByFold) -> Response:
-    """Return the sums of the numeric label by fold (the field `response`); raise `InternalError` if
-    the label has classes.
-    """
+    """Return the sums of the numeric label by fold; raise `InternalError` if it has classes."""
     if counts.response is None:
         raise InternalError("The counts hold no sums of a number.")
     return counts.response
 
 
 def squared_errors(counts: CountsByFold) -> Floats:
-    """Return the squared errors of ridge regression on each of K held-out folds, shape (K, P), for
-    the P `PENALTIES`.
+    """Return the squared errors of ridge regression on each held-out fold, shape (K, P), for the P
+    `PENALTIES`.
 
-    `counts` must have a single class and the sums of the numeric label. Let x be the vector that
-    encodes the masked values of a row (indicators, thresholds and numbers), and y its label. Over
-    the rows outside fold k, let x0 and y0 be the means, S the sum of (x - x0)(x - x0)', and s the
-    sum of (x - x0)(y - y0). For the penalty p, the coefficients are b = (S + p I)^-1 s, and the
-    error is the sum of (y - y0 - b'(x - x0))^2 over fold k. If no row is outside a fold, the mean
-    of all rows is the prediction.
+    `counts` must have the sums of the numeric label. Let x be the vector that encodes the masked
+    values of a row (indicators, thresholds and numbers), and y its label. Over the rows outside
+    fold k, let x0 and y0 be the means, S the sum of (x - x0)(x - x0)', and s the sum of (x - x0)(y
+    - y0). For the penalty p, the coefficients are b = (S + p I)^-1 s, and the error is the sum of
+    (y - y0 - b'(x - x0))^2 over fold k. If no row is outside a fold, the mean of all rows is the
+    prediction.
     """
     of_rows, response = side(counts, None), response_of(counts)
     n, joint, square = of_rows.rows, of_rows.joint, of_rows.square.border
@@ -72,7 +70,7 @@ def squared_errors(counts: CountsByFold) -> Floats:
         along = response.sums[fold] - joint[fold] * mean
         along = along - middle * (response.total[fold] - n[fold] * mean)
         errors[fold] = fold_squares - 2 * slopes @ along
-        errors[fold] += _quadratic(square[fold], slopes, below=counts.below)
+        errors[fold] += _quadratic(square[fold], slopes)
         scores, offsets = slopes @ joint[fold], slopes @ middle
         errors[fold] += offsets * (n[fold] * offsets - 2 * scores)
     if not np.isfinite(errors).all():
@@ -80,23 +78,17 @@ def squared_errors(counts: CountsByFold) -> Floats:
     return np.maximum(errors, 0.0)
 
 
-def _quadratic(square: Floats, slopes: Floats, *, below: bool) -> Floats:
-    """Return b'Gb for each of P directions b, shape (P,). `slopes` has the directions with d
-    coefficients each, shape (P, d). `square` is G, shape (d, d); with `below`, it has only the
-    entries on and below the diagonal.
+def _quadratic(square: Floats, slopes: Floats) -> Floats:
+    """Return b'Gb for each of P directions b (`slopes`), shape (P, d). `square` has the entries of G
+    on and below the diagonal.
     """
     products: Floats = ((slopes @ square) * slopes).sum(axis=1)
-    if below:
-        products = 2 * products - slopes**2 @ square.diagonal()
-    return products
+    return 2 * products - slopes**2 @ square.diagonal()
 
 
 def spread(response: Response, rows: Floats) -> Floats:
-    """Return, for each of K folds, the sum of squared differences between the label and its mean,
-    shape (K,).
-
-    The mean is over all folds. `response` has the sums of the label by fold, and `rows` the number
-    of rows by fold.
+    """Return the sum of squared differences between the label and its mean over all folds, shape
+    (K,).
     """
     mean = response.total.sum() / max(float(rows.sum()), 1.0)
     away: Floats = response.squares - 2 * mean * response.total + rows * mean**2
@@ -105,9 +97,8 @@ def spread(response: Response, rows: Floats) -> Floats:
 
 def held_out_r2(counts: Cooccurrence, encoding: Encoding) -> Floats:
     """Return the R2 of ridge regression on held-out rows under the best penalty, at least 0: for
-    all K folds (entry 0) and without each single fold, shape (1 + K,).
-
-    `encoding` is the way in which numbers and dates are encoded. The result is cached in `counts`.
+    all folds (entry 0) and without each single fold, shape (1 + K,). The result is cached in
+    `counts`.
     """
     return _held_out_r2(counts, counts.same_as(encoding))
 
@@ -138,8 +129,7 @@ def explained_share(counts: CountsByFold) -> float:
     count = of_rows.joint.sum(axis=0)
     away = float(spread(response, of_rows.rows).sum())
     square = of_rows.square.border.sum(axis=0)
-    if counts.below:
-        square = square + np.tril(square, -1).T
+    square = square + np.tril(square, -1).T
     variance = count * (1 - count / n) if n else count
     varying = np.flatnonzero(variance > 0)
     if not len(varying) or away <= 0:
@@ -181,15 +171,11 @@ class ExpectedR2(OfModels):
                 )
 
     def held_out(self, counts: Cooccurrence, encoding: Encoding) -> Floats:
-        """Return R2 if masked values are encoded as `encoding` says, for all K folds (entry 0) and
-        without each single fold, shape (1 + K,).
-        """
+        """Return R2 if masked values are encoded in this way, shape (1 + K,)."""
         return held_out_r2(counts, encoding)
 
     def with_pair(self, figures: Floats, gain: Floats | np.float64) -> Floats:
-        """Return `figures`, values of R2, plus the gain in R2 from the interaction of two
-        attributes, at most 1.
-        """
+        """Return values of R2 plus the gain from the interaction of two attributes, at most 1."""
         return np.minimum(figures + gain, 1.0)
 
 

@@ -17,9 +17,7 @@ from aegis.errors import InternalError
 
 
 def factor(matrix: Floats, ridge: float) -> Floats:
-    """Return the upper Cholesky factor of `matrix` + `ridge` * I. Only the lower triangle of the
-    matrix is read.
-    """
+    """Return the upper Cholesky factor of `matrix` + `ridge` * I, from its lower triangle."""
     from scipy.linalg.lapack import dpotrf
 
     if not len(matrix):
@@ -35,8 +33,8 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def solve(factorised: Floats, right: Floats) -> Floats:
-    """Return the solutions of d linear equations, given the upper Cholesky factor of their matrix
-    (`factorised`), shape (d, d). `right` has the k right-hand sides, shape (d, k); k may be 0.
+    """Return the solutions of equations, shape (d, k), from the Cholesky factor of their matrix; k
+    may be 0.
     """
     from scipy.linalg.lapack import dpotrs
 
@@ -44,17 +42,14 @@ def solve(factorised: Floats, right: Floats) -> Floats:
 
 
 def solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
-    """Solve the d equations (matrix + r I) X = `right` for each of P ridges r; return the solutions
-    X, shape (P, d, k). `right` has k right-hand sides, shape (d, k), and `matrix` has shape (d, d).
-    Only its lower triangle is read.
+    """Return (matrix + r I)^-1 `right` for each of P ridges r, shape (P, d, k), from the lower
+    triangle of the matrix.
     """
     return np.stack([solve(factor(matrix, ridge), right) for ridge in ridges])
 
 
 def inverted(matrix: Floats, ridge: float) -> Floats:
-    """Return the inverse (matrix + r I)^-1 of a symmetric matrix with d rows, shape (d, d), and a
-    ridge r.
-    """
+    """Return the inverse (matrix + r I)^-1 of a symmetric matrix."""
     from scipy.linalg.lapack import dpotri
 
     if not len(matrix):
@@ -69,9 +64,9 @@ def inverted(matrix: Floats, ridge: float) -> Floats:
 
 
 def left_by_others(matrix: Floats, ridge: float, blocks: Sequence[slice]) -> list[Floats]:
-    """Return, for each block of the d rows of a symmetric matrix, what all other rows leave of it:
-    the Schur complement of all other rows in `matrix` + `ridge` * I. It is the inverse of the
-    block in the inverse of this sum. Only the lower triangle of `matrix` is read.
+    """Return, for each block of rows of a symmetric matrix, the Schur complement of all other rows
+    in `matrix` + `ridge` * I, from the lower triangle. It is the inverse of the block in the
+    inverse of this sum.
 
     Examples
     --------
@@ -113,8 +108,8 @@ class Tridiagonal:
 
     @classmethod
     def of(cls, matrix: Floats, right: Floats) -> Tridiagonal:
-        """Reduce a symmetric `matrix`, which is overwritten, and k right-hand sides of d equations,
-        shape (d, k), to tridiagonal form.
+        """Reduce a symmetric `matrix`, which is overwritten, and right-hand sides, shape (d, k), to
+        this form.
 
         Raises
         ------
@@ -167,9 +162,7 @@ class Tridiagonal:
         return float(len(shifted) - penalty * inverse.sum())
 
     def solve(self, penalty: float) -> Floats:
-        """Return (T + p I)^-1 `right`, for the tridiagonal matrix T (`self`) and a `penalty` p for
-        which T + p I is positive definite.
-        """
+        """Return (T + p I)^-1 `right`, for a penalty p for which T + p I is positive definite."""
         from scipy.linalg.lapack import dptsv
 
         if len(self.diagonal) == 1:
@@ -191,14 +184,10 @@ _INVERSE = np.frompyfunc(NormalDist().inv_cdf, 1, 1)
 
 def cumulative(values: Array | float) -> Floats:
     """Return Phi of each value, the probability that a standard normal variable is below it.
+    Infinities are allowed, and NaN stays NaN.
 
     It uses the standard library. SciPy's special functions take longer to load than a small ranking
     takes to compute, and they are no faster on so few values.
-
-    Parameters
-    ----------
-    values
-        An array of any shape. Infinities are allowed, and NaN stays NaN.
 
     Examples
     --------
@@ -211,13 +200,7 @@ def cumulative(values: Array | float) -> Floats:
 
 
 def quantile(shares: Array | float) -> Floats:
-    """Return the quantile of the standard normal distribution for each share; inverse of
-    `cumulative`.
-
-    Parameters
-    ----------
-    shares
-        An array of any shape, with values above 0 and below 1.
+    """Return the quantile of the standard normal distribution for each share above 0 and below 1.
 
     Examples
     --------

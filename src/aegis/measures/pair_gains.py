@@ -134,20 +134,9 @@ def strongest(gains: Floats) -> Floats:
 
 
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
-    """Return, for each of M pairs of attributes, how well their interaction helps to distinguish
-    one class from all other rows: the gain of the joint table of both attributes over the sum of
-    their effects (see the formula in `pair_gains`). The shape is (M, 1 + K): first the gain on all
-    K folds together, then the gain without each fold.
-
-    Parameters
-    ----------
-    tables
-        For each pair, the number of rows by fold, class (C classes) and the A and B values of both
-        attributes, shape (M, K, C, A, B).
-    target
-        Index of the class.
-    scored
-        Whether each fold can be scored, shape (K,).
+    """Return, for each of M pairs, the gain of the joint table over the sum of effects (see
+    `pair_gains`) for one class against the rest, shape (M, 1 + K): on all folds, then without each
+    fold that is `scored`.
     """
     class_rows = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - class_rows, class_rows], axis=2)  # (M, K, 2, A, B)
@@ -167,12 +156,10 @@ def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
 
 
 def _aucs(score: Floats, inside: Floats) -> Floats:
-    """Return the AUC of each of M pairs of attributes in each of K folds, shape (M, K): P(score of
-    a row of the class > score of another row) + P(equal) / 2.
-
-    `score` has the score of each pair of the A and B values of both attributes, shape (M, K, A, B);
-    scores that differ only by rounding count as equal. `inside` has the number of rows in the fold
-    by pair of values, first of all other classes, then of the class, shape (M, K, 2, A, B).
+    """Return the AUC of each pair in each fold, shape (M, K): P(score of a row of the class > score
+    of another row) + P(equal) / 2. `score` has the score of each cell, (M, K, A, B); scores that
+    differ only by rounding count as equal. `inside` has the rows of the rest and of the class in
+    the fold by cell, (M, K, 2, A, B).
     """
     pairs, folds = score.shape[:2]
     flat, cells = score.reshape(pairs, folds, -1), score[0, 0].size
@@ -199,10 +186,9 @@ def _aucs(score: Floats, inside: Floats) -> Floats:
 
 
 def _fitted(outside: Floats) -> tuple[Floats, Floats]:
-    """Return, for each pair (a, b) of the A and B values of two attributes, the sum of their
-    effects and their interaction, each of shape (.., A, B). `outside` has the rows outside a fold
-    by pair of values, shape (.., 2, A, B): first of all other classes, then of the class.
-    `pair_gains` has the formulas.
+    """Return the sum of effects and the interaction of each cell, shape (.., A, B) each, from the
+    rows of the rest and of the class outside a fold by cell, (.., 2, A, B). `pair_gains` has the
+    formulas.
     """
     rows = np.maximum(outside.sum(axis=(-2, -1)), 1.0)  # (.., 2)
     share = outside / (2 * rows[..., None, None])
@@ -211,9 +197,8 @@ def _fitted(outside: Floats) -> tuple[Floats, Floats]:
 
 
 def _ridge(weight: Floats, aim: Floats, ridge: Floats) -> tuple[Floats, Floats]:
-    """Return, for each pair (a, b) of the A and B values of two attributes, the sum of effects f(a,
-    b) and the interaction r(a, b), each of shape (.., A, B). `weight` has the share of rows w_ab,
-    `aim` the sum y_ab that f and r fit, and `ridge` is the penalty; `pair_gains` has the formulas.
+    """Return the sum of effects f(a, b) and the interaction r(a, b), shape (.., A, B) each, from
+    the shares of rows w_ab (`weight`) and the sums y_ab (`aim`). `pair_gains` has the formulas.
     """
     first, second = weight.sum(axis=-1), weight.sum(axis=-2)
     height = weight.shape[-2]

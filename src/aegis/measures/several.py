@@ -146,8 +146,8 @@ def sums_alike(
     along = np.stack([all_along - class_along, class_along], axis=2)  # (K, T, 2, P)
     folds, classes, penalties, levels = slopes.shape
     flat = slopes.reshape(folds, classes * penalties, levels)  # there may be no level
-    squares = (every.products(flat, below=counts.below) * flat).sum(axis=2)
-    squares = squares.reshape(slopes.shape[:3]) * (2 if counts.below else 1)
+    squares = (every.products(flat) * flat).sum(axis=2)
+    squares = 2 * squares.reshape(slopes.shape[:3])
     within = squares - (along**2 * per_row).sum(axis=2)
     within[within <= _ROUNDING * squares] = 0.0
     spread = np.zeros(along.shape)
@@ -218,7 +218,7 @@ def reachable_alike(counts: CountsByFold, every: Side, compared: Ints, scored: F
         gap = joint * per_class - (every.joint[fold][:, None] - joint) * per_rest
         count = every.joint[fold]
         scale = np.divide(1.0, np.sqrt(count), out=np.zeros_like(count), where=count > 0)
-        matrix = every.square.of_fold(fold, below=False)
+        matrix = every.square.of_fold(fold)
         matrix *= scale[:, None]
         matrix *= scale
         _, solved = whitened(matrix.T, gap * scale[:, None])

@@ -20,11 +20,9 @@ from aegis.words import jsonable
 
 
 def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the warnings in a release's certificate (`document`) that people should read before
-    they rely on the release.
-
-    They come in this order: reasons why the rule protects less than its name says, risks to
-    persons, limits of the use, and notes on how the figures were measured.
+    """Return the warnings in a certificate that people should read before they rely on the release:
+    first why the rule protects less than its name says, then risks to persons, limits of the use,
+    and notes on how the figures were measured.
 
     Raises
     ------
@@ -35,9 +33,8 @@ def cautions_of(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
-    """Return the certificate of a release, with the label classes that only its owner may see. If
-    the release has none, return the facts that a certificate would state, except for the digests of
-    files.
+    """Return the certificate of a release, with the label classes that only its owner may see;
+    without one, the facts that it would state, except for the digests of files.
     """
     if release.certificate is not None:
         return {**release.certificate, "utility": jsonable(release.utility)}
@@ -46,9 +43,7 @@ def release_document(release: Released, policy: Policy) -> Mapping[str, Any]:
 
 
 def outside_stated(document: Mapping[str, Any]) -> Outside | None:
-    """Return the risks that a release's rule does not cover, as its certificate (`document`) states
-    them; None if the certificate states none.
-    """
+    """Return the risks that the rule does not cover, as a certificate states them, if any."""
     outside = document["privacy"].get("outside")
     if not isinstance(outside, Mapping):
         return None
@@ -56,8 +51,8 @@ def outside_stated(document: Mapping[str, Any]) -> Outside | None:
 
 
 def figure_stated(document: Mapping[str, Any]) -> UtilityFigure | None:
-    """Return the utility that a release's certificate (`document`) states; None if it states none,
-    or only a score, as older certificates do.
+    """Return the utility that a certificate states; None if it states none, or only a score, as
+    older ones do.
     """
     utility = document.get("utility")
     if isinstance(utility, Mapping) and "reference_name" not in utility:
@@ -66,7 +61,7 @@ def figure_stated(document: Mapping[str, Any]) -> UtilityFigure | None:
 
 
 def utility_stated(utility: Mapping[str, Any], document: Mapping[str, Any]) -> UtilityFigure:
-    """Return the utility of a release from the values in its certificate (`document`).
+    """Return the utility of a release from the values in its certificate.
 
     Raises
     ------
@@ -85,9 +80,7 @@ def utility_stated(utility: Mapping[str, Any], document: Mapping[str, Any]) -> U
 
 
 def nothing_to_predict(column: str) -> str:
-    """Return a warning that nothing can be predicted, because the released label has fewer than two
-    classes.
-    """
+    """Return a warning that the released label has fewer than two classes."""
     return (
         f"the label {column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"

@@ -17,15 +17,9 @@ def chosen_words(
 ) -> dict[str, Any]:
     """Return the result of a check with a headline, and with the reasons (`why`) as sentences.
 
-    Parameters
-    ----------
-    answer
-        The result of the check of a configuration on the table, as the provider's agent sent it.
-    label
-        The column that models predict; None if there is none.
-    measured
-        The utility that the certificate of the release states. It replaces the utility of the
-        check, which covers all rows. None as long as there is no release.
+    `answer` is the result of the check on the table, as the provider's agent sent it. The utility
+    that the certificate states (`measured`; None as long as there is no release) replaces that of
+    the check, which covers all rows. `label` is the column that models predict, if any.
     """
     if not answer["holds"]:
         reasons = "; ".join(answer.get("violations", ())) or (
@@ -44,9 +38,7 @@ def chosen_words(
 
 
 def _utility(answer: Mapping[str, Any], label: str | None, measured: UtilityFigure | None) -> str:
-    """Return a sentence on the utility that a release keeps, and on the rows of which this was
-    computed; empty if the utility is not known.
-    """
+    """Return a sentence on the utility that a release keeps, and on which rows; empty if not known."""
     share = answer.get("utility_kept")
     if share is None:
         return ""

@@ -61,9 +61,7 @@ class LabelLine:
 
     @classmethod
     def of(cls, advice: Advice, served: ServedLabel) -> LabelLine:
-        """Return the figures of one of several labels: on the released rows if these were measured,
-        otherwise those on all rows, from `served`.
-        """
+        """Return the figures of one of several labels: on the released rows if these were measured."""
         utility = None if advice.best is None else advice.best.utility
         figure = None if utility is None else utility.labels.get(served.label)
         value, reference, percentage = served.score, served.reference, served.utility_kept
@@ -89,8 +87,8 @@ def label_lines(advice: Advice) -> tuple[LabelLine, ...]:
 
 
 def labels_kept(advice: Advice) -> str:
-    """Return a sentence, without its full stop, on the utility kept for each label, with the
-    smallest first.
+    """Return a sentence, without its full stop, on the utility kept for each label, the smallest
+    first.
     """
     lines = sorted(
         label_lines(advice), key=lambda line: (line.utility_kept is None, line.utility_kept or 0.0)
@@ -105,8 +103,8 @@ def labels_kept(advice: Advice) -> str:
 
 
 def _alone(line: LabelLine) -> str:
-    """Return a text on how many percentage points more of a label's utility could be kept, on all
-    rows, if it were the only label; empty if hardly any.
+    """Return how many percentage points more of a label's utility could be kept if it were the only
+    label; empty if hardly any.
     """
     if line.price is None or line.price < 0.1:
         return ""
@@ -115,7 +113,7 @@ def _alone(line: LabelLine) -> str:
 
 def _headline(figure: UtilityFigure) -> str:
     """Return a sentence, without its full stop, on the utility for one label: the metric that
-    models are expected to reach if the measure is such a metric, otherwise the scores.
+    models are expected to reach if the measure is one, otherwise the scores.
     """
     from aegis.advisor.utility import IN_WORDS  # loads NumPy, which no help needs
     from aegis.measures import MEASURES
@@ -249,11 +247,9 @@ _TENTH = 0.1
 
 
 def _lost_alone(advice: Advice, name: str, figure: UtilityFigure) -> float | None:
-    """Return the loss in percent if only one column is masked; None if it is unknown, or larger than
-    the loss of the whole release (`figure`).
-
-    The loss of one mask is measured on all rows. Other masks, or the rows that the rule suppresses,
-    can make up for it. The text would then contradict the share that the release keeps.
+    """Return the loss in percent if only one column is masked; None if it is unknown, or larger
+    than the loss of the whole release (`figure`): other masks, or the rows that the rule
+    suppresses, can make up for it, and the text would contradict the share that the release keeps.
     """
     lost, release_kept = advice.share_lost(name), figure.utility_kept
     if lost is None or release_kept is None:
@@ -266,8 +262,8 @@ LISTED = 60
 
 
 def strongest(attributes: Mapping[str, AttributeScore], measure: Measure) -> list[str]:
-    """Return the names of at most `LISTED` attributes that predict most by themselves, unmasked, in
-    the order of the policy. `attributes` has the scores of each attribute by the measure.
+    """Return at most `LISTED` attributes that predict most by themselves, unmasked, in the order of
+    the policy.
     """
     if len(attributes) <= LISTED:
         return list(attributes)
@@ -311,8 +307,8 @@ def value_shown(value: object) -> object:
 
 
 def _figure(advice: Advice, figure: UtilityFigure) -> str:
-    """Return the utility of the best entry as text: the score by the measure or, with several
-    labels, the share kept for each label.
+    """Return the utility of the best entry as text: the score or, with several labels, the share
+    kept for each.
     """
     if advice.labels:
         return labels_kept(advice)
@@ -363,9 +359,8 @@ def utility_words(measure: str, label: str | None) -> str:
 
 
 def _doubt(advice: Advice) -> str:
-    """Return sentences on why models may not reach the expected metric; empty if there is no reason.
-
-    They name no class and no exact count, because the pages that show them may be published.
+    """Return sentences on why models may not reach the expected metric. They name no class and no
+    exact count, because the pages that show them may be published.
     """
     from aegis.advisor.advice import class_of_few_rows  # loads NumPy, which no help needs
 
@@ -378,8 +373,8 @@ def _doubt(advice: Advice) -> str:
 
 
 def _least(figure: UtilityFigure) -> str:
-    """Return a text with the columns that the other columns predict worst after masking; empty if
-    the measure predicts no columns.
+    """Return the columns that others predict worst after masking; empty if the measure predicts
+    none.
     """
     shares = {
         name: column.kept
@@ -392,9 +387,7 @@ def _least(figure: UtilityFigure) -> str:
 
 
 def _released(best: Ranked, rows: int, *, persons: bool) -> str:
-    """Return a text on how many of `rows` rows are released, or why this is unknown. If `persons`
-    is True, the rule counts persons, and so does the text.
-    """
+    """Return how many of `rows` rows (or persons) are released, or why this is unknown."""
     if best.suppressed_rows is not None:
         text = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
         smallest, unit = best.smallest_class, " persons" if persons else ""
@@ -405,9 +398,7 @@ def _released(best: Ranked, rows: int, *, persons: bool) -> str:
 
 
 def _proof(advice: Advice) -> str:
-    """Return a text on how many configurations the best entry was compared with, and on what is
-    proven.
-    """
+    """Return with how many configurations the best entry was compared, and what is proven."""
     from aegis.advisor.figures import FirstByMasking  # loads NumPy, which no help needs
 
     search = advice.search
@@ -452,8 +443,8 @@ def _ranked_among(advice: Advice, among: str) -> str:
 
 
 def _objective(advice: Advice) -> str:
-    """Return a text that names the objective for which the search proved its best configuration;
-    empty if it is the measure of the advice.
+    """Return a text that names the objective of the search; empty if it is the measure of the
+    advice.
     """
     search = advice.search
     same = search is None or search.objective == advice.measure
@@ -461,9 +452,8 @@ def _objective(advice: Advice) -> str:
 
 
 def _ranked_on(advice: Advice) -> str:
-    """Return words on the rows with which the search compared configurations: " on all rows, before
-    any is suppressed". The text is empty if no row is suppressed, or if the utility next to it is
-    also measured on all rows.
+    """Return " on all rows, before any is suppressed" if the search compared configurations on
+    these; empty if no row is suppressed, or if the utility next to it is also measured on all rows.
     """
     best, figure = advice.best, advice.utility
     if best is None or figure is None or not best.suppressed_rows or figure.rows == "all":
@@ -473,10 +463,8 @@ def _ranked_on(advice: Advice) -> str:
 
 def possible_words(search: SearchFigures, ranked_on: str = "") -> str:
     """Return a text on the score that another combination could reach, by the bound of the search.
-    `ranked_on` says on which rows the search compared them.
-
-    The text states scores of the objective. A percentage would stand next to the percentage of
-    utility kept, and would mean something else.
+    It states scores of the objective: a percentage would stand next to the percentage of utility
+    kept, and would mean something else.
     """
     if search.best is None or search.bound is None or not search.gap or says_nothing(search):
         return "better ones may exist"

@@ -67,24 +67,13 @@ def admits_dense(
     room: int,
     inputs: Mapping[str, Floats] = MappingProxyType({}),
 ) -> bool:
-    """Return whether a table meets criteria after suppression, computed from matrices with the
-    number of rows by class and sensitive value.
+    """Return whether a table meets criteria beyond class sizes after suppression, computed from
+    matrices with the rows by class and value, shape (n, V), of each sensitive attribute. The model
+    of each criterion must have the function `dense`.
 
-    Parameters
-    ----------
-    criteria
-        Criteria that require more than a class size. The model of each must have the function
-        `dense`.
-    tables
-        For each sensitive attribute, the number of rows for n classes and V values, shape (n, V).
-    sizes
-        Number of rows of each class, shape (n,). Classes that are too small must have been left
-        out.
-    room
-        Number of rows that may be dropped.
-    inputs
-        For each sensitive attribute that a criterion compares with the table before suppression,
-        the rows of that table with each of the V values, shape (V,).
+    `sizes` are the rows of each class, without those that are too small, and `room` is the number
+    of rows that may be dropped. For criteria that compare with the table before suppression,
+    `inputs` has the rows of that table with each value, shape (V,).
     """
     remaining, most = dict(tables), float(room)
     for local in (True, False):

@@ -87,19 +87,13 @@ class KnownPersons(Persons):
         return self.within(np.ones(len(self.rows), dtype=np.bool_))
 
     def within(self, classes: Flags) -> int:
-        """Return how many distinct persons have rows in the selected classes.
-
-        `classes` is a Boolean array of shape (n_classes,): True selects a class.
-        """
+        """Return how many distinct persons have rows in the selected classes."""
         has_rows = np.zeros(self.others, dtype=np.bool_)
         has_rows[self.persons[classes[self.classes]]] = True
         return int(self.alone[classes].sum()) + int(np.count_nonzero(has_rows))
 
     def keep(self, classes: Flags) -> KnownPersons:
-        """Return only the persons who have rows in the selected classes.
-
-        `classes` is a Boolean array of shape (n_classes,): True selects a class.
-        """
+        """Return only the persons who have rows in the selected classes."""
         inside = classes[self.classes]
         numbers = np.cumsum(classes) - 1
         return KnownPersons(
@@ -188,7 +182,7 @@ class SensitiveCounts:
 
     @cached_property
     def starts(self) -> Ints:
-        """The index of the first of the nnz cells of each class, shape (n_classes,)."""
+        """The index of the first cell of each class, shape (n_classes,)."""
         return np.flatnonzero(np.diff(self.classes, prepend=-1)).astype(np.int64, copy=False)
 
     @cached_property
@@ -198,26 +192,20 @@ class SensitiveCounts:
 
     @cached_property
     def sizes(self) -> Ints:
-        """The sum of the counts in each class, shape (n_classes,). If persons are counted, a person
-        counts once for each of their values.
-        """
+        """The sum of the counts in each class; a person counts once for each of their values."""
         return self.sum_by_class(self.counts)
 
     @cached_property
     def members(self) -> Ints:
-        """The number of rows in each class, or of persons if they are counted, shape
-        (n_classes,).
-        """
+        """The number of rows, or of persons if they are counted, in each class, shape (n_classes,)."""
         return self.sizes if self.persons is None else self.persons
 
     @cached_property
     def certain(self) -> Flags:
-        """For each class, whether there is a sensitive value that all its members have, shape
-        (n_classes,).
+        """Whether there is a sensitive value that all members of a class have, shape (n_classes,).
 
         If rows are counted, this means that the class has only one value. A person may have several
-        values, so if persons are counted, all may share a value although the class also has other
-        values.
+        values, so all persons may share a value although the class also has other values.
         """
         if self.persons is None:
             return np.asarray(self.lengths == 1)
@@ -225,9 +213,7 @@ class SensitiveCounts:
 
     @cached_property
     def shares(self) -> Floats:
-        """The share q that the value of each of the nnz cells has in its class, in (0, 1], shape
-        (nnz,).
-        """
+        """The share q of each cell's value in its class, in (0, 1], shape (nnz,)."""
         return self.counts / np.repeat(self.sizes, self.lengths)
 
     @cached_property
@@ -238,15 +224,13 @@ class SensitiveCounts:
 
     @cached_property
     def reference(self) -> Floats:
-        """The share p of the rows that each of the V values has in the whole table, shape (V,); all
-        0 if the table has no rows.
-        """
+        """The share p of each value in the whole table, shape (V,); all 0 if the table has no rows."""
         return self.totals / max(int(self.totals.sum()), 1)
 
     @cached_property
     def descending(self) -> Ints:
-        """The counts of the nnz cells, sorted within each class from the largest to the smallest,
-        shape (nnz,).
+        """The counts of the cells, from the largest to the smallest within each class, shape
+        (nnz,).
         """
         if not len(self.counts):
             return self.counts
@@ -256,25 +240,23 @@ class SensitiveCounts:
         return base - 1 - (keys - self.classes * base)
 
     def sum_by_class(self, figures: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Return, for each class, the sum over its cells of `figures`, which has shape (nnz,). The
-        result has shape (n_classes,).
+        """Return the sum of `figures`, shape (nnz,), over the cells of each class, shape
+        (n_classes,).
         """
         # bincount adds in float64, exact for fewer than 2**53 rows, and beats reduceat on the
         # short runs that classes are.
         return np.bincount(self.classes, weights=figures).astype(figures.dtype, copy=False)
 
     def max_by_class(self, figures: Floats) -> Floats:
-        """Return, for each class, the largest of `figures`, shape (nnz,), among its cells. The
-        result has shape (n_classes,).
+        """Return the largest of `figures`, shape (nnz,), among the cells of each class, shape
+        (n_classes,).
         """
         if not len(self.starts):
             return figures[:0]
         return np.maximum.reduceat(figures, self.starts)
 
     def keep(self, mask: Flags) -> SensitiveCounts:
-        """Return the counts of only those classes for which `mask`, shape (n_classes,), is True.
-        The kept classes get new numbers.
-        """
+        """Return the counts of only the classes in `mask`, which get new numbers."""
         cells = np.repeat(mask, self.lengths)
         numbers = np.cumsum(mask) - 1
         return SensitiveCounts(
@@ -361,11 +343,8 @@ class ClassTable:
 
     @property
     def crowds(self) -> Counts:
-        """The number of people in each class whom an adversary cannot distinguish, shape
-        (n_classes,).
-
-        It is the size of the class in the population, or in the table if the population is not
-        known.
+        """The number of people in each class whom an adversary cannot distinguish: in the
+        population, or in the table if the population is not known.
         """
         return self.sizes if self.population is None else self.population
 
@@ -376,14 +355,14 @@ class ClassTable:
 
     @cached_property
     def subjects(self) -> int:
-        """The number of rows in the table, or of distinct persons if they are counted. The
-        suppression limit is a share of this number.
+        """The number of rows, or of distinct persons if they are counted, of which the suppression
+        limit is a share.
         """
         return self.rows if self.persons is None else self.persons.total
 
     def subjects_in(self, classes: Flags) -> int:
-        """Return the number of rows, or of distinct persons if they are counted, in the classes
-        that `classes` selects.
+        """Return the number of rows, or of distinct persons if they are counted, in the selected
+        classes.
         """
         if self.persons is None:
             return int(self.sizes[classes].sum())
@@ -464,22 +443,12 @@ class ClassTable:
         ids: Ints | None = None,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Build the table of classes from classes in which the distinct persons have already been
+        """Build the table from classes in which the distinct persons (`sizes`) have already been
         counted.
 
-        Parameters
-        ----------
-        sizes
-            Number of distinct persons per class, shape (n_classes,).
-        persons
-            The persons of the classes.
-        sensitive
-            For each sensitive attribute, three arrays of shape (nnz,): the class, the code of the
-            value, and the number of distinct persons of each cell, in any order. Then the labels of
-            the codes.
-        ids, hierarchies
-            The identifier of each class, shape (n_classes,); and, for each sensitive attribute, the
-            groups of its V values on the L levels of a hierarchy, shape (V, L).
+        `sensitive` has, for each attribute, the class, the code of the value and the distinct
+        persons of each cell, shape (nnz,), in any order, and the labels of the codes. `ids` and
+        `hierarchies` are as in `from_cells`.
         """
         tables = {}
         for name, (classes, codes, counts, labels) in sensitive.items():
@@ -497,10 +466,8 @@ class ClassTable:
         return ids[mask]
 
     def keep(self, mask: npt.ArrayLike) -> ClassTable:
-        """Return the table with only those classes for which `mask`, shape (n_classes,), is True.
-        The kept classes get new numbers.
-
-        The population of all other classes counts as absent.
+        """Return the table with only the classes in `mask`, which get new numbers. The population
+        of all other classes counts as absent.
         """
         chosen = np.asarray(mask, dtype=np.bool_)
         if len(chosen) != len(self.sizes):
@@ -525,9 +492,7 @@ class ClassTable:
 
     def as_shown_earlier(self) -> ClassTable:
         """Return a table in which all classes that earlier releases show in the same way are merged
-        into one class.
-
-        In the returned table, `ids` has the number by which `earlier` identifies each merged class.
+        into one, whose entry in `ids` is their number in `earlier`.
 
         Raises
         ------
@@ -561,8 +526,8 @@ class ClassTable:
 
 
 def number(keys: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct keys in ascending order, and for each of the n keys its position among
-    the distinct ones, shape (n,).
+    """Return the distinct keys in ascending order, and the position of each key among them, shape
+    (n,).
     """
     if not len(keys):
         return keys, keys
@@ -588,9 +553,7 @@ def number(keys: Ints) -> tuple[Ints, Ints]:
 
 
 def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
-    """Raise `DataError` unless `levels`, shape (values, L), has the groups of the values on L
-    levels, each nested in the next.
-    """
+    """Raise `DataError` unless `levels`, shape (values, L), has nested groups of the values."""
     if levels.ndim != 2 or levels.shape[0] != values or not levels.shape[1]:
         raise DataError(
             f"A hierarchy of shape {levels.shape} does not fit {values} sensitive values.",
@@ -607,10 +570,7 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
 
 
 def _of_each_class(index: Ints, values: Ints, classes: int) -> Ints:
-    """Return one value for each class, shape (classes,). `index` has the class of each cell
-    (combination of values), and `values` its value, which must be the same for all cells of a
-    class.
-    """
+    """Return the value of each class, shape (classes,), which is that of all its cells."""
     by_class = np.zeros(classes, dtype=np.int64)
     by_class[index] = values
     return by_class
@@ -643,9 +603,7 @@ def _count(
 
 
 def _sum_by(keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct `keys`, ascending, and the sum of `rows` for each. Both results have
-    shape (n,) for n distinct keys.
-    """
+    """Return the distinct `keys`, ascending, and the sum of `rows` for each."""
     if len(keys) and int(keys.max()) < _DENSE * len(keys):
         sums = np.bincount(keys, weights=rows)
         present = np.flatnonzero(sums > 0).astype(np.int64, copy=False)

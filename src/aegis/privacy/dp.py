@@ -98,8 +98,8 @@ class PrivacyAccount:
 
     @property
     def covers_release(self) -> bool:
-        """Whether the guarantee holds for the whole release, because the release shows nothing
-        without noise.
+        """Whether the release shows nothing without noise, so that the guarantee holds for all of
+        it.
         """
         return bool(self.losses) and not self.exact
 
@@ -111,8 +111,8 @@ class PrivacyAccount:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The reasons why an epsilon does not cover everything that a mask reveals, each with the
-        mask to use instead.
+        """Why an epsilon does not cover everything that a mask reveals, with the mask to use
+        instead.
         """
         return tuple(
             f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "

@@ -100,46 +100,33 @@ class Histograms:
 
     @cached_property
     def totals(self) -> Floats:
-        """The number of rows that have each of the V values in the table with which classes are
-        compared, shape (V,).
-        """
+        """The rows of each value in the table with which classes are compared, shape (V,)."""
         totals: Floats = self.counts.sum(axis=0) if self.compared is None else self.compared
         return totals
 
     @cached_property
     def shares(self) -> Floats:
-        """The share of rows that have each of V values, among the rows of each of n classes, shape
-        (n, V).
-        """
+        """The share of each value among the rows of each class, shape (n, V)."""
         return self.counts / self.sizes[:, None]
 
     @cached_property
     def reference(self) -> Floats:
-        """The share of rows that have each of V values in the table with which classes are
-        compared, shape (V,).
-        """
+        """The share of each value in the table with which classes are compared, shape (V,)."""
         return self.totals / max(float(self.totals.sum()), 1.0)
 
     def keep(self, mask: Flags) -> Histograms:
-        """Return the histograms of only those of the n classes for which `mask`, shape (n,), is
-        True.
-        """
+        """Return the histograms of only the classes in `mask`, shape (n,)."""
         return Histograms(self.counts[mask], self.tree)
 
 
 def equal_distance(table: Histograms) -> Floats:
-    """Return the total variation distance between the values of each of n classes and of the whole
-    table, from 0 to 1, shape (n,).
-    """
+    """Return `diversity.equal_distance`, shape (n,)."""
     distance: Floats = np.maximum(table.shares - table.reference, 0.0).sum(axis=1)
     return distance
 
 
 def ordered_distance(table: Histograms) -> Floats:
-    """Return, for each of n classes, the earth mover's distance between its values and those of the
-    whole table, from 0 to 1, if the distance of two values is the difference of their ranks. The
-    result has the shape (n,).
-    """
+    """Return `diversity.ordered_distance`, shape (n,)."""
     present = table.totals > 0
     steps = int(np.count_nonzero(present)) - 1
     if steps < 1:
@@ -150,14 +137,9 @@ def ordered_distance(table: Histograms) -> Floats:
 
 
 def hierarchical_distance(table: Histograms) -> Floats:
-    """Return, for each of n classes, the earth mover's distance between its sensitive values and
-    the values of the table, shape (n,).
-
-    Each distance is from 0 to 1. The distance of two values is the height of their lowest common
-    ancestor in the hierarchy, divided by the height of the hierarchy. This is the length of the
-    path between them, if each step up or down counts as half a level. So the distance of a class is
-    the mean, over all levels below the root, of the total variation distance between the groups of
-    the level in the class and in the table.
+    """Return `diversity.hierarchical_distance`, shape (n,), as the mean, over all levels below the
+    root, of the total variation distance between the groups of the level in the class and in the
+    table. The path between two values is then counted with half a level for each step up or down.
     """
     tree = table.tree
     if tree is None or not tree.height:
@@ -168,20 +150,13 @@ def hierarchical_distance(table: Histograms) -> Floats:
 
 
 def relative_gain(table: Histograms) -> Floats:
-    """Return, for each of n classes, the smallest beta for which the class meets basic
-    beta-likeness, shape (n,): the largest (q_v - p_v) / p_v over the values v, at least 0, where
-    q_v and p_v are the shares of v in the class and in the table.
-    """
+    """Return `diversity.relative_gain`, shape (n,)."""
     gain: Floats = np.maximum(_gains(table).max(axis=1, initial=0.0), 0.0)
     return gain
 
 
 def enhanced_gain(table: Histograms, tolerance: float) -> Floats:
-    """Return, for each of n classes, the smallest beta for which the class meets enhanced
-    beta-likeness, shape (n,). The result is infinite if there is no such beta. A gain (q_v - p_v) /
-    p_v of a value v may not exceed -ln p_v, where q_v and p_v are the shares of v in the class and
-    in the table; `tolerance` allows for rounding errors in this comparison.
-    """
+    """Return `diversity.enhanced_gain`, shape (n,); `tolerance` allows for rounding errors."""
     gains = np.maximum(_gains(table), 0.0)
     shares = table.reference[table.totals > 0]
     gains[gains > -np.log(shares) + tolerance] = np.inf
@@ -195,13 +170,7 @@ def _gains(table: Histograms) -> Floats:
 
 
 def log_ratio(table: Histograms, *, absent: bool = True) -> Floats:
-    """Return, for each of n classes, the smallest delta for which the class meets delta-disclosure
-    privacy, shape (n,): the largest |ln(q_v / p_v)| over the values v, where q_v and p_v are the
-    shares of v in the class and in the table.
-
-    With `absent`, this is infinite if the class lacks a value that the table has; otherwise such
-    values are ignored.
-    """
+    """Return `diversity.log_ratio`, shape (n,)."""
     present = table.totals > 0
     shares = table.shares[:, present]
     ratios = shares / table.reference[present]
@@ -218,9 +187,7 @@ def distinct_values(table: Histograms) -> Ints:
 
 
 def effective_values(table: Histograms) -> Floats:
-    """Return exp(entropy) of the values in each of n classes, shape (n,). If a result is within
-    1e-9 of an integer, it is rounded to the integer.
-    """
+    """Return `diversity.effective_values`, shape (n,)."""
     counts = table.counts
     weighted = (counts * np.log(np.maximum(counts, 1.0))).sum(axis=1)
     entropy = np.maximum(np.log(table.sizes) - weighted / table.sizes, 0.0)
@@ -231,10 +198,7 @@ def effective_values(table: Histograms) -> Floats:
 
 
 def recursive_ratio(table: Histograms, l: int) -> Floats:  # noqa: E741 - the field's term
-    """Return r_1 / (r_l + ... + r_m) for each of n classes, shape (n,), where r_1 >= r_2 >= ... are
-    the numbers of rows of the class's values. The ratio is infinite if a class has fewer than l
-    values.
-    """
+    """Return `diversity.recursive_ratio`, shape (n,)."""
     ordered = np.sort(table.counts, axis=1)[:, ::-1]
     rest = ordered[:, l - 1 :].sum(axis=1)
     top = ordered[:, 0]
@@ -247,17 +211,8 @@ def recursive_ratio(table: Histograms, l: int) -> Floats:  # noqa: E741 - the fi
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The number of rows with each of V values in the whole table, and how many rows suppression
-    may remove. They bound the shares of values among the kept rows.
-
-    Attributes
-    ----------
-    totals
-        Number of rows of each value, shape (V,).
-    room
-        Number of rows that may be suppressed.
-    tree
-        The hierarchy of the values, if the rule requires one; else None.
+    """The rows of each value in the whole table, shape (V,), and how many rows suppression may
+    remove. They bound the shares of values among the kept rows. `tree` is as in `Histograms`.
     """
 
     totals: Floats
@@ -265,19 +220,16 @@ class Bounds:
     tree: TreeGroups | None = None
 
     def most(self, groups: Floats | None = None) -> Floats:
-        """Return the largest share that each of G groups of values can have among the rows that
-        suppression keeps, shape (G,).
-
-        `groups` says for each of V values which groups it is in, as 0 and 1, shape (V, G). By
-        default, each value is a group.
+        """Return the largest share of each value, or of each group of values (0/1, shape (V, G)),
+        among the rows that suppression keeps.
         """
         rows = self.totals if groups is None else self.totals @ groups
         least_rows = max(float(self.totals.sum()) - self.room, 1.0)
         return np.minimum(rows / least_rows, 1.0)
 
     def least(self) -> Floats:
-        """Return the smallest share that each of V values can have among the rows that suppression
-        keeps, shape (V,).
+        """Return the smallest share of each value among the rows that suppression keeps, shape
+        (V,).
         """
         least_rows = max(float(self.totals.sum()) - self.room, 1.0)
         return np.maximum(self.totals - self.room, 0.0) / least_rows
@@ -340,13 +292,9 @@ class ShareCaps:
         bound, parts with a positive tangent are kept, and other parts as long as the sum stays at
         least 0: first those that cost least per row, and a fraction of the last one.
 
-        Parameters
-        ----------
-        parts
-            Number of rows for m parts and V values, shape (m, V). The parts of a class follow each
-            other; no part is empty.
-        starts
-            The index of the first part of each of n classes, shape (n,), ascending.
+        `parts` has the rows by part and value, shape (m, V); the parts of a class, none of them
+        empty, follow each other, and `starts` has the index of the first one, shape (n,),
+        ascending.
         """
         by_class = np.add.reduceat(parts, starts, axis=0)
         by_group = by_class if self.groups is None else by_class @ self.groups
@@ -378,8 +326,7 @@ class ShareCaps:
 
     def _within_caps(self, counts: Floats, sizes: Floats) -> Floats:
         """Return, for each class, the largest n (or a little more) with sum_g min(counts_g, n
-        caps_g) >= demand n over the groups g of values. `counts` has the rows by class and group,
-        and `sizes` the rows by class.
+        caps_g) >= demand n over the groups g of values. `counts` has the rows by class and group.
 
         The difference is concave in n and 0 at 0, so Newton steps from above never go below the
         solution.

@@ -67,9 +67,7 @@ def key_counts(codes: Ints, weights: Floats, missing: Flags | None = None) -> tu
 
 
 def row_keys(codes: Ints) -> Ints:
-    """Return a number for each of the N rows of `codes`, shape (N,): rows with the same codes in
-    all columns have the same number.
-    """
+    """Return a number for each row of `codes`, equal for rows with the same codes in all columns."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for column in codes.T:
         keys = number(keys * (int(column.max(initial=0)) + 1) + column)[1]
@@ -112,9 +110,7 @@ def individual_risk(counts: Ints, people: Floats, *, approximate: bool = False) 
 
 
 def _series(f: Floats, z: Floats) -> Floats:
-    """Return 2F1(1, 1; f + 1; z) for each of N pairs of f and z, shape (N,), by a short series if f
-    is large.
-    """
+    """Return 2F1(1, 1; f + 1; z), shape (N,), by a short series if f is large."""
     from scipy.special import hyp2f1  # like other parts of SciPy: taking long to load
 
     large = f >= _LARGE

@@ -85,8 +85,8 @@ def expected_loss(people: Counts, gain: float, cost: float, loss: float) -> Floa
 
 
 def _reduction(kind: str, table: ClassTable, criterion: Criterion) -> Floats:
-    """Return, for each class, how much masks and expected attacks reduce the publisher's benefit of
-    a row, shape (n_classes,). `kind` is the kind of attack, "prosecutor" or "journalist".
+    """Return how much masks and expected attacks ("prosecutor" or "journalist") reduce the
+    publisher's benefit of a row of each class.
     """
     hidden = np.zeros(len(table)) if table.hidden is None else table.hidden
     people = table.sizes if kind == "prosecutor" else table.crowds

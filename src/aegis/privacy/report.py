@@ -81,8 +81,8 @@ class Risk:
 
 @dataclass(frozen=True)
 class SizeBin:
-    """A range of class sizes (`size`, as text), with the number of classes in this range and the
-    number of rows (or persons) in these classes.
+    """A range of class sizes (as text), with the number of its classes and of their rows or
+    persons.
     """
 
     size: str
@@ -377,13 +377,7 @@ class PrivacyReport:
 
 
 def report(table: ClassTable) -> PrivacyReport:
-    """Compute all privacy figures of a table from its equivalence classes.
-
-    Parameters
-    ----------
-    table
-        The classes, with the counts of the sensitive attributes. Null counts as a value.
-    """
+    """Compute all privacy figures of a table from its equivalence classes. Null counts as a value."""
     sizes, rows = table.sizes, table.rows
     # A person in several classes is found in any of them: each counts.
     members = int(sizes.sum())
@@ -408,16 +402,8 @@ def report(table: ClassTable) -> PrivacyReport:
 
 def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ...]:
     """Return a tuple with one sentence that names the sensitive attributes of which some classes
-    have only a single value.
-
-    The tuple is empty if there are no such attributes.
-
-    Parameters
-    ----------
-    homogeneous_rows
-        For each sensitive attribute, the number of rows in classes in which it is constant.
-    unit
-        The counted unit, such as "rows".
+    have only a single value; empty if there are none. `homogeneous_rows` has the rows of these
+    classes, and `unit` is what they are, such as "rows".
     """
     texts = {name: f"{name} ({rows:,} {unit})" for name, rows in homogeneous_rows.items() if rows}
     if not texts:
@@ -432,20 +418,15 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
 
 
 def rows_at_risk(sizes: Ints, threshold: float) -> int:
-    """Return the number of rows whose re-identification risk 1/|E|, where |E| is the size of their
-    class, is above the threshold.
-
-    `sizes` has shape (n_classes,). The comparison is 1 > threshold * |E| with a tolerance of 1e-9,
-    so that a class of 20 is not at risk above 0.05.
+    """Return the number of rows whose risk 1/|E| is above the threshold, from the sizes of all
+    classes E. The comparison is 1 > threshold * |E| with a tolerance of 1e-9, so that a class of 20
+    is not at risk above 0.05.
     """
     return int(sizes[threshold * sizes < 1 - 1e-9].sum())
 
 
 def histogram(sizes: Ints) -> tuple[SizeBin, ...]:
-    """Count, for each range of class sizes in `BINS`, the classes in this range and their rows.
-
-    `sizes` has shape (n_classes,).
-    """
+    """Count the classes and their rows for each range of sizes in `BINS`."""
     starts = np.array([low for low, _ in BINS])
     bins = np.searchsorted(starts, sizes, side="right") - 1
     classes = np.bincount(bins, minlength=len(BINS))

@@ -37,10 +37,8 @@ _NERGIZ = "Nergiz, Atzori, Clifton: Hiding the Presence of Individuals from Shar
 
 
 def _too_lonely(table: ClassTable, criterion: Criterion) -> Flags:
-    """Return, for each class, whether it must be removed so that the mean risk of the remaining
-    rows meets the threshold of the criterion.
-
-    All classes with fewer than m people are removed, for the smallest m that suffices.
+    """Return whether each class must be removed so that the mean risk of the remaining rows meets
+    the threshold: all with fewer than m people, for the smallest m that suffices.
     """
     people = table.crowds
     order = np.argsort(-people, kind="stable")

@@ -101,16 +101,8 @@ class Verdict:
 @dataclass(frozen=True)
 class Shortage:
     """A requirement on each class that even the whole table, taken as a single class, does not
-    meet.
-
-    Attributes
-    ----------
-    required, available
-        The required number of rows, persons or values, and the number in the table, in words.
-    remedy
-        How to change the rule, as a clause.
-    parameters
-        Names of the rule's parameters that set the required number.
+    meet: what is `required` and `available`, in words; how to change the rule, as a clause; and the
+    names of the rule's parameters that set the requirement.
     """
 
     required: str
@@ -187,9 +179,7 @@ class PrivacyRule:
             return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the rule as the mapping in a policy file, from which `parse` makes the same rule
-        again.
-        """
+        """Return the rule as the mapping in a policy file, from which `parse` makes the same rule."""
         written: dict[str, Any] = {}
         for criterion in self.criteria:
             key, bare = criterion.model.key, criterion.model.bare
@@ -211,9 +201,7 @@ class PrivacyRule:
 
     @cached_property
     def sensitive(self) -> tuple[str, ...]:
-        """The names of the sensitive attributes whose values by class must be counted to check the
-        rule, without duplicates.
-        """
+        """The sensitive attributes whose values by class must be counted, without duplicates."""
         names = (
             criterion.attribute for criterion in self.criteria if criterion.attribute is not None
         )
@@ -248,8 +236,8 @@ class PrivacyRule:
         )
 
     def comparing(self, population: str) -> str:
-        """Return the path of a population; raise `PolicyError` if the rule compares no class with a
-        population, which then would have no effect.
+        """Return the path of a population; raise `PolicyError` if the rule compares no class with
+        one.
         """
         if self.by_crowd:
             return population
@@ -268,8 +256,7 @@ class PrivacyRule:
 
     @cached_property
     def monotone(self) -> bool:
-        """Whether coarser masks never break the rule: if a table meets it, every coarser table also
-        meets it.
+        """Whether every table that is coarser than one that meets the rule also meets it.
 
         If the rule allows no suppression, this is so if `PrivacyModel.monotone` is True for every
         criterion. If it allows suppression, `monotone_with_suppression` must be True for every
@@ -280,11 +267,9 @@ class PrivacyRule:
 
     @cached_property
     def monotone_part(self) -> PrivacyRule | None:
-        """The rule with only those criteria that coarser masks never break; None if there are none.
-
-        Whether a criterion is monotone depends on the suppression limit: see `monotone`. If a table
-        fails this part of the rule, the table and every finer table fail the whole rule. If all
-        criteria are monotone, the part is the rule itself.
+        """The rule with only those criteria that coarser masks never break (see `monotone`); None
+        if there are none. If a table fails this part, the table and every finer table fail the
+        whole rule.
         """
         if self.monotone:
             return self
@@ -305,11 +290,8 @@ class PrivacyRule:
 
     @cached_property
     def implied_size(self) -> int:
-        """The smallest size with which a class can meet the rule. A class needs at least one row
-        for each sensitive value that the rule requires.
-
-        If persons are counted, required values do not count, because one person may have several of
-        them.
+        """The smallest size with which a class can meet the rule. It needs a row for each required
+        sensitive value, unless persons are counted, because one person may have several.
         """
         if self.person is not None:
             return self.minimum_size
@@ -320,17 +302,9 @@ class PrivacyRule:
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
     ) -> Shortage | None:
         """Return a requirement that even the whole table, taken as a single class, does not meet;
-        None if there is none.
-
-        Masks add neither rows nor values, so no masks can make such a table meet the rule.
-
-        Parameters
-        ----------
-        rows
-            Number of rows of the table, or of its persons if they are counted.
-        values
-            Number of distinct values of each sensitive attribute; null counts as a value. An
-            attribute that is left out is not checked.
+        None if there is none. Masks add neither rows (or persons) nor values, so no masks can make
+        such a table meet the rule. `values` has the number of distinct values, with null, of each
+        sensitive attribute to check.
         """
         unit = "row" if self.person is None else "person"
         if self.minimum_size > rows:
@@ -353,8 +327,7 @@ class PrivacyRule:
         return None
 
     def require_possible(self, rows: int, values: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Raise an error if no masks at all can make a table meet the rule, because the table
-        itself has too few rows or too few sensitive values.
+        """Raise an error if no masks can make a table meet the rule (see `shortage`).
 
         Raises
         ------
@@ -432,8 +405,7 @@ class PrivacyRule:
 
     def _settle(self, table: ClassTable, kept_classes: Flags, failed: list[Flags]) -> None:
         """Drop classes that fail a criterion when they are compared with all kept rows, and repeat
-        the comparison with the remaining rows until no class fails. `kept_classes`, and `failed`
-        (the failing classes by criterion), are changed in place.
+        this with the remaining rows until none fails. The arguments are changed in place.
         """
         compared = [
             (criterion, fails)
@@ -528,8 +500,8 @@ def _variants(key: str) -> list[PrivacyModel]:
 
 
 def _meanings() -> dict[str, str]:
-    """Return the keys to suggest to users: the key of each privacy model by its title, and the key
-    of each parameter by its name, if only models with this key have the parameter.
+    """Return the keys to suggest to users: that of each privacy model by its title, and of each
+    parameter by its name, if only models with this key have it.
     """
     keys = {model.title.lower(): model.key for model in MODELS}
     by_parameter: dict[str, set[str]] = {}
@@ -582,8 +554,8 @@ def _preset(name: object) -> list[Criterion]:
 
 
 def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
-    """Return the criteria without repetitions. If only the strictest criterion of a model counts,
-    drop the weaker ones of this model.
+    """Return the criteria without repetitions, and without weaker ones of a model of which only the
+    strictest counts.
     """
     largest: dict[str, float] = {}
     for criterion in criteria:
@@ -609,10 +581,8 @@ PRESETS = {
 
 
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
-    """Return a copy of `rule` in which one parameter has another value.
-
-    The parameters `k` and `risk` (1 / k) both set the k of the rule; if the rule has no k, they add
-    one.
+    """Return a copy of `rule` in which one parameter has another value. `k` and `risk` (1 / k) both
+    set the k of the rule; if it has no k, they add one.
 
     Raises
     ------
@@ -662,8 +632,8 @@ def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
 
 
 def missing(rule: PrivacyRule, other_rule: PrivacyRule) -> tuple[str, ...]:
-    """Return the requirements of `other_rule` that a table may break although it meets `rule`, in
-    words.
+    """Return the requirements of `other_rule`, in words, that a table may break although it meets
+    `rule`.
     """
     return tuple(_missing(rule, other_rule))
 
@@ -683,9 +653,7 @@ def _subjects(rule: PrivacyRule) -> str:
 
 
 def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
-    """Return whether it is known that every table whose classes all meet `rule` also meets the
-    criterion `demand`.
-    """
+    """Return whether it is known that every table that meets `rule` meets the criterion `demand`."""
     if any(_asks_for(criterion, demand) for criterion in rule.criteria):
         return True
     least = demand.model.least_size
@@ -701,8 +669,8 @@ def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
 
 
 def _asks_for(criterion: Criterion, demand: Criterion) -> bool:
-    """Return whether `criterion` implies `demand`: both protect the same attribute, the
-    model of `criterion` is or implies that of `demand`, and each parameter requires at least as much.
+    """Return whether `criterion` implies `demand`: both protect the same attribute, its model is or
+    implies that of `demand`, and each parameter requires at least as much.
     """
     if criterion.attribute != demand.attribute or demand.model not in _implied(criterion.model):
         return False
@@ -732,8 +700,8 @@ def _as_much(model: PrivacyModel, parameter: ModelParameter, value: float, deman
 
 
 def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
-    """Return whether a larger value of a privacy model's parameter requires more; None if this is
-    not known.
+    """Return whether a larger value of a model's parameter requires more; None if this is not
+    known.
     """
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger

@@ -71,7 +71,7 @@ def probabilities(scores: Sequence[float], epsilon: float) -> Floats:
 
 def chooser(uniform: Callable[[], float]) -> Choose:
     """Return a function that draws an alternative by the exponential mechanism, from the scores and
-    epsilon; `uniform` returns uniform random numbers in [0, 1).
+    epsilon, with uniform random numbers in [0, 1).
     """
 
     def choose(scores: Sequence[float], epsilon: float) -> int:
@@ -127,9 +127,7 @@ def draw_scheme(
 
 
 def _finer(scheme: Scheme) -> list[Scheme]:
-    """Return the schemes (one mask per attribute) that differ from `scheme` in one mask, which is
-    one step finer.
-    """
+    """Return the schemes that are one step finer in one mask."""
     return [
         (*scheme[:index], number - 1, *scheme[index + 1 :])
         for index, number in enumerate(scheme)
@@ -186,9 +184,7 @@ class SchemeCells:
         return tuple(len(masks) - 1 for masks in self.groups)
 
     def classes(self, scheme: Scheme, without: int | None = None) -> Ints:
-        """Return the equivalence class of each cell, shape (cells,), if all attributes except
-        `without` form the classes.
-        """
+        """Return the class of each cell, shape (cells,), formed by all attributes except `without`."""
         ids = np.zeros(len(self.counts), dtype=np.int64)
         for index, number in enumerate(scheme):
             if index == without:
@@ -202,8 +198,8 @@ class SchemeCells:
 
 @dataclass(frozen=True)
 class _MaskedCells:
-    """A table under a scheme (one mask per attribute): its cells, whether each is in a class that
-    is large enough, and the size of each class.
+    """A table under a scheme: its cells, whether each is in a class that is large enough, and the
+    size of each class.
     """
 
     cells: SchemeCells
@@ -270,8 +266,8 @@ def _classification(masked: _MaskedCells) -> float:
 
 
 def _guessed(masked: _MaskedCells, target: int) -> float:
-    """Return the number of kept rows whose value of the attribute `target` is the most frequent one
-    among rows with the same other values. The number is smaller for a coarser mask of the target.
+    """Return the kept rows whose value of `target` is the most frequent one among rows with the
+    same other values; fewer for a coarser mask of the target.
     """
     cells, number = masked.cells, masked.scheme[target]
     height = cells.heights[target]
@@ -313,14 +309,12 @@ class SchemeScore:
     by_target: bool = False
 
     def figure_of(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score of the table under a scheme (one mask per attribute), not yet divided by
-        the score's sensitivity.
-        """
+        """Return the score of the table under a scheme, not yet divided by its sensitivity."""
         return self.figure(_show(cells, scheme))
 
     def value(self, cells: SchemeCells, scheme: Scheme) -> float:
-        """Return the score of the table under a scheme (one mask per attribute), divided by the
-        score's sensitivity, so that one record changes it by at most 1.
+        """Return the score under a scheme, divided by its sensitivity, so that one record changes
+        it by at most 1.
         """
         return self.figure_of(cells, scheme) / self.sensitivity(cells.least)
 

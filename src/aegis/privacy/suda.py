@@ -57,8 +57,8 @@ class SpecialUniques:
 
     @property
     def shares(self) -> Floats:
-        """The share of all scores that each of the m columns contributes, shape (m,); all 0 if all
-        scores are 0.
+        """The share of all scores that each column contributes, shape (m,); all 0 if all scores are
+        0.
         """
         total = float(self.scores.sum())
         shares: Floats = self.contributions.sum(axis=0) / (total or 1.0)
@@ -150,9 +150,7 @@ class _Alone:
         self._alone: dict[tuple[int, ...], Ints] = {}
 
     def minimal(self, chosen: tuple[int, ...]) -> Ints:
-        """Return the indices of the records that are unique in the columns `chosen` but in no
-        proper subset of them.
-        """
+        """Return the records that are unique in the columns `chosen` but in no proper subset."""
         complete = ~self._missing[:, chosen].any(axis=1)
         places = np.flatnonzero(complete)
         keys = row_keys(self._codes[np.ix_(places, np.array(chosen))])
@@ -173,10 +171,8 @@ def _chances(scores: Floats, codes: Ints, match: float) -> Floats:
         p / h * match / (1 - match),  p = s^(1 + (8 - m) / 20),
 
     for m columns, where h is the harmonic mean of p over the unique records, as in sdcMicro.
-    Records with the score 0 get the probability 0.
-
-    `codes` has the values of the records, shape (N, m). `match` is the probability that a match
-    with a unique record is right.
+    Records with the score 0 get the probability 0. `match` is the probability that a match with a
+    unique record is right.
     """
     chances = np.zeros(len(scores))
     scored = scores > 0

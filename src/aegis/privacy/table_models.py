@@ -38,18 +38,15 @@ def _threshold(what: str) -> ModelParameter:
 
 
 def _sample_share(table: ClassTable, _: Criterion) -> Floats:
-    """Return a figure for each class, shape (n_classes,): for classes of one row, the share of the
-    table's rows that are alone in their class; 0 for all other classes.
-    """
+    """Return, for classes of one row, the share of the table's rows that are alone; 0 for others."""
     unique = table.sizes == 1
     share: Floats = unique * (unique.sum() / max(int(table.sizes.sum()), 1))
     return share
 
 
 def _population_share(table: ClassTable, criterion: Criterion) -> Floats:
-    """Return a figure for each class, shape (n_classes,): for classes of one row, the estimated
-    share of people who are unique in the population; 0 for all other classes. `criterion` names the
-    estimator and the size of the population.
+    """Return, for classes of one row, the estimated share of people who are unique in the
+    population; 0 for others. `criterion` names the estimator and the size of the population.
     """
     if not len(table):
         return np.zeros(0)

@@ -18,29 +18,19 @@ from aegis.privacy.rule import PrivacyRule
 
 
 def joined(trace: Ints, groups: Ints) -> Ints:
-    """Return a number for each cell of the frequency table, shape (cells,).
-
-    Two cells have the same number if all earlier releases show them in the same way (equal
-    `trace`), and so does the next release (equal `groups`).
+    """Return a number for each cell, shape (cells,), equal if all earlier releases show two cells
+    in the same way (equal `trace`), and so does the next one (equal `groups`).
     """
     dense = np.unique(groups, return_inverse=True)[1].astype(np.int64)
     return trace * (int(dense.max(initial=0)) + 1) + dense
 
 
 def extended(trace: Ints, classes: Ints, released: Flags) -> Ints:
-    """Return the trace of each cell (combination of values) after one more release, shape (cells,):
-    a number that two cells share if all releases show them in the same way, and 0 if no release
-    shows the cell.
+    """Return the trace of each cell after one more release, shape (cells,): a number that two cells
+    share if all releases show them in the same way, and 0 if no release shows the cell.
 
-    Parameters
-    ----------
-    trace
-        The trace of each cell before this release, shape (cells,); 0 if no release shows the cell.
-    classes
-        The class of each cell in the release, shape (cells,). Cells with different traces must be
-        in different classes, as `joined` makes them.
-    released
-        Whether the release shows each cell, shape (cells,).
+    `classes` has the class of each cell in the release, where cells with different traces are in
+    different classes, as `joined` makes them; `released` says whether the release shows it.
     """
     new_trace = np.where(released, classes + int(trace.max(initial=0)) + 1, trace)
     unique, numbers = np.unique(new_trace, return_inverse=True)
@@ -85,12 +75,9 @@ def released_cells(
 
 
 def traces(releases: Iterable[Ints], released: Iterable[Flags], start: Ints) -> Ints:
-    """Return the trace of each cell (combination of values) after all releases, shape (cells,): a
-    number that two cells share if all releases show them in the same way, and 0 if no release shows
-    the cell.
-
-    For each release, `releases` has the group of each cell, and `released` whether the release
-    shows the cell. `start` has the traces before the first release.
+    """Return the trace of each cell after all releases (see `extended`). For each release,
+    `releases` has the group of each cell, and `released` whether it is shown. `start` has the
+    traces before.
     """
     trace = start
     for groups, shows_cell in zip(releases, released, strict=True):

@@ -101,9 +101,8 @@ _EXACT = {"xatol": 1e-9, "fatol": 1e-9, "maxiter": 4000}
 
 
 def _rising(start: float, steps: int) -> float:
-    """Return log((start + 1) ... (start + steps - 1)) without loss of digits.
-
-    For a very large start, the difference of two logarithms of Gamma would have no correct digit.
+    """Return log((start + 1) ... (start + steps - 1)); for a very large start, the difference of
+    two logarithms of Gamma would have no correct digit.
     """
     if start > 1e8 * steps:
         return (steps - 1) * math.log(start) + steps * (steps - 1) / (2 * start)

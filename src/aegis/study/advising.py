@@ -42,9 +42,7 @@ def _measure_of(objective: str | None) -> str | None:
 
 
 def _loss_of(objective: str | None) -> str | None:
-    """Return the name of an objective of the search if it is a loss instead of a measure, else
-    None.
-    """
+    """Return the name of an objective if it is a loss instead of a measure, else None."""
     return None if _measure_of(objective) else objective
 
 
@@ -312,12 +310,10 @@ class Advising(ABC):
         prepared: Prepared | None = None,
         rows: ReleasedRows | None = None,
     ) -> Advice:
-        """Search all combinations of candidate masks, scored from the summary's counts, and return
-        the advice. Rows are read only to measure the release of the best configuration, and if the
-        summary cannot check the rule, so that the table's engine must.
-
-        `prepared` has the scores and bounds that several searches share; None to compute them.
-        `rows` counts the rows of releases, if an object for this purpose exists already.
+        """Search all combinations, scored from the summary's counts, and return the advice. Rows
+        are read only to measure the release of the best configuration, and if the summary cannot
+        check the rule, so that the table's engine must. `prepared` and `rows` are made if they are
+        None.
         """
         from aegis.advisor.search import search_combinations
 
@@ -340,8 +336,7 @@ class Advising(ABC):
         rows: ReleasedRows | None = None,
     ) -> Advice:
         """Return the advice of a search, completed with figures that need the rows, such as the
-        utility of the released rows. `methods` are record-level methods to rank, too. `rows` counts
-        the rows of releases, if an object for this purpose exists already.
+        utility of the released rows, and with record-level methods.
         """
         by_loss = request.objective is not None and request.objective not in MEASURES
         measured = request.explain_best or request.measure is not None or not by_loss

@@ -48,10 +48,7 @@ QUESTIONS = Extensions("question")
 
 
 def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
-    """Call the function that an installed package registers under a name (`question`), such as
-    `evaluate`, and return its result.
-
-    `study`, `values` and `options` are the arguments of the function.
+    """Call the function that an installed package registers under a name, such as `evaluate`.
 
     Raises
     ------
@@ -74,9 +71,8 @@ class AddedSummary(Protocol):
 
     @property
     def searchable(self) -> bool:
-        """Whether the summary has candidate masks to combine.
-
-        If not, it can only rank the configurations that it contains.
+        """Whether the summary has candidates to combine; if not, it can only rank its
+        configurations.
         """
 
     def rank(self, request: RankRequest, *, progress: Progress) -> Advice:
@@ -140,9 +136,8 @@ class Subject:
         rule_override: bool = False,
         like: Summary | None = None,
     ) -> Subject:
-        """Return the subject of a study for a table, for a summary, or for the path of either.
-        `table` may also be a subject, which is returned. All other parameters are fields of the
-        subject.
+        """Return the subject of a study for a table, a summary, the path of either, or a subject,
+        which is returned. All other parameters are fields of the subject.
 
         Raises
         ------
@@ -189,8 +184,8 @@ class Subject:
 
     @property
     def coded_rows(self) -> CodedRows | None:
-        """The rows of the table, with an integer code for each value. None if there are too many
-        rows, or if this object did not make the summary itself.
+        """The rows of the table as codes; None if there are too many, or if the summary was not
+        made here.
         """
         return None if self._counted is None else self._counted[1]
 
@@ -217,15 +212,13 @@ class Subject:
     @contextmanager
     def holding(self) -> Iterator[Subject]:
         """Return a context that keeps the columns of a large Parquet table in memory once they have
-        been read. The context yields this object.
+        been read.
         """
         with nullcontext() if self.source is None else holding(self.source):
             yield self
 
     def counted_exactly(self) -> Subject:
-        """Return a subject that counts pairs of values on all rows, not on a sample. If this
-        subject already counts all rows, return it unchanged.
-        """
+        """Return a subject that counts pairs of values on all rows, not on a sample."""
         if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
             return self
         return replace(self, exact=True, _counted=None, _plan=None, _lock=RLock())
@@ -254,11 +247,8 @@ class Subject:
         )
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
-        """Return a subject with the same table and another policy. It reuses the summary if the
-        summary fits the new policy.
-
-        `rule_override` says whether to accept a rule that differs from the rule of the summary's
-        owner.
+        """Return a subject with the same table and another policy. It reuses the summary if this
+        fits the new policy.
 
         Raises
         ------
@@ -286,8 +276,8 @@ class Subject:
         )
 
     def rows_to(self, purpose: str) -> Source:
-        """Return the table, to be used for `purpose`; raise `DataError` if there is only a summary.
-        The error says for which purpose the rows are needed.
+        """Return the table; raise `DataError`, which names the `purpose`, if there is only a
+        summary.
         """
         if self.source is None:
             raise DataError(f"A summary holds no rows to {purpose}.", hint="Give the table itself.")
@@ -302,10 +292,8 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary of a study (`subject`) if an installed package defines its format; None
-    for a table or an ordinary summary.
-
-    `request` and `methods` say what the user wants to know.
+    """Return the summary of a study if an installed package defines its format; None for a table or
+    an ordinary summary.
 
     Raises
     ------
@@ -318,10 +306,8 @@ def added_summary(
 
 
 def check_methods(policy: Policy, methods: Collection[str | Recipe] | None, seed: int) -> None:
-    """Raise `PolicyError` before any work is done if a record-level method is unknown, or if the
-    policy does not allow such methods because it has several labels.
-
-    `methods` are the requested methods; None for those of the policy.
+    """Raise `PolicyError` before any work is done if a record-level method (None: of the policy) is
+    unknown, or if the policy allows none because it has several labels.
     """
     if methods or (methods is None and policy.anonymizers):
         policy.refuse_several("A record-level method")
@@ -332,9 +318,7 @@ def check_methods(policy: Policy, methods: Collection[str | Recipe] | None, seed
 
 
 def check_estimate(estimate: str | None, methods: Iterable[str | Recipe] | None) -> None:
-    """Raise `PolicyError` if the estimate is unknown, or if both an estimate and record-level
-    methods are given.
-    """
+    """Raise `PolicyError` if the estimate is unknown, or given together with record-level methods."""
     if estimate is None:
         return
     ESTIMATES.get(estimate)
@@ -354,23 +338,10 @@ def complete_advice(
     measured: bool = True,
     rows: ReleasedRows | None = None,
 ) -> Advice:
-    """Return the advice completed with record-level releases and with privacy figures. Warnings
-    about the rule come first among its warnings, then risks to persons.
-
-    Parameters
-    ----------
-    subject
-        The table or summary, with the policy.
-    advice
-        The advice of a ranking or a search.
-    methods
-        Record-level methods to rank, too; None for those of the policy.
-    seed
-        Seed of random draws.
-    measured
-        Whether to measure the utility on the rows that the best release keeps.
-    rows
-        Counts the rows of releases, if an object for this purpose exists already.
+    """Return the advice completed with record-level releases (None: those of the policy) and with
+    privacy figures. Warnings about the rule come first, then risks to persons. `measured` says
+    whether to measure the utility on the rows that the best release keeps, which `rows` counts if
+    it exists already.
     """
     policy, summary = subject.policy, subject.summary
     if methods or (methods is None and policy.anonymizers):
@@ -418,10 +389,8 @@ def draw_report(
     title: str | None,
     values: bool,
 ) -> str:
-    """Return the report on an advice or an evaluation as HTML. If `path` is given, also write it to
-    this file.
-
-    `title` is the heading. `values` says whether the report may show values of the table.
+    """Return the report on an advice or an evaluation as HTML, and write it to `path`, if given.
+    `values` says whether it may show values of the table.
     """
     from aegis.advisor.owner_preview import show_release
     from aegis.report import added_sections, render_report, write_page

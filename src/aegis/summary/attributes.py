@@ -66,18 +66,9 @@ from aegis.summary.weights import WeightSums
 
 
 def pool(groups: Int32s, counts: Array, max_levels: int) -> Int32s:
-    """Assign each of the V values of an attribute to one of at most `max_levels` levels (sets of
-    values that scores treat as one), shape (V,).
-
-    Parameters
-    ----------
-    groups
-        Group of each value under a candidate mask, shape (V,).
-    counts
-        Number of rows per value, shape (V,).
-    max_levels
-        Largest number of levels. If there are more groups, each of the `max_levels - 1` largest
-        groups (of equal ones, the earlier) has a level, and all other groups share the last level.
+    """Assign each value to one of at most `max_levels` levels, shape (V,), from its group and its
+    rows, shape (V,) each. If there are more groups, each of the `max_levels - 1` largest (of equal
+    ones, the earlier) has a level, and all other groups share the last level.
     """
     size = int(groups.max(initial=-1)) + 1
     if size <= max_levels:
@@ -90,21 +81,13 @@ def pool(groups: Int32s, counts: Array, max_levels: int) -> Int32s:
 
 
 def neighbours(counts: Array, max_levels: int) -> Int32s:
-    """Divide ordered values into levels of neighbours that have about equally many rows, and return
-    the level of each of the V values, shape (V,).
+    """Divide ordered values, with so many rows each, shape (V,), into levels of neighbours that
+    have about equally many rows, and return the level of each value, shape (V,). If there are no
+    more values than `max_levels`, each value is a level. Expected counts are allowed.
 
     A value that alone has more rows than other levels is a separate level. So a frequent value
     (such as 0 in most rows) does not take away levels from other values. LightGBM bins numbers in a
     similar way (Ke et al., LightGBM, NeurIPS 2017, histograms).
-
-    Parameters
-    ----------
-    counts
-        Number of rows per value, in the order of the values, shape (V,); expected counts are
-        allowed.
-    max_levels
-        Largest number of levels, at least 1. If there are no more values than this, each value is a
-        level.
     """
     rows = np.asarray(counts, dtype=np.float64)
     if len(rows) <= max_levels:
@@ -122,10 +105,8 @@ def neighbours(counts: Array, max_levels: int) -> Int32s:
 
 
 def _shared(rows: Floats, share: int) -> Int32s | None:
-    """Return the level of each of V ordered values, shape (V,). Neighbours share a level, so that
-    each level has about 1/`share` of the rows. `rows` has the number of rows per value.
-
-    Return None if values that are frequent enough for a separate level use up all levels.
+    """Return the level of each ordered value, shape (V,), so that each level has about 1/`share` of
+    the rows; None if values that are frequent enough for a separate level use up all levels.
     """
     frequent = np.zeros(len(rows), dtype=bool)
     levels = share
@@ -145,19 +126,15 @@ def _shared(rows: Floats, share: int) -> Int32s | None:
 
 
 def _quantiles(rows: Floats, size: int) -> Int32s:
-    """Return, for each of V ordered values, which of `size` quantiles contains the middle one of
-    its rows, shape (V,). `rows` has the number of rows per value.
-    """
+    """Return which of `size` quantiles contains the middle row of each ordered value, shape (V,)."""
     middle = np.cumsum(rows) - rows / 2
     level = np.clip(np.floor(size * middle / max(float(rows.sum()), 1e-300)), 0, size - 1)
     return np.unique(level, return_inverse=True)[1].astype(np.int32)
 
 
 def atomise(pooled: Sequence[Int32s], size: int) -> tuple[Int32s, list[Int32s]]:
-    """Return the atom (set of values) of each of the V values, shape (V,), and the level that each
-    atom has under each grouping.
-
-    `pooled` has the level (or range) of each of V = `size` values under each grouping. Two values
+    """Return the atom of each of `size` values, shape (V,), and the level that each atom has under
+    each grouping. `pooled` has the level (or range) of each value under each grouping. Two values
     are in the same atom if no grouping separates them (theory.md, section 2).
     """
     atoms = (common_refinement(list(pooled)) if pooled else np.zeros(size, dtype=np.int32)).astype(
@@ -177,22 +154,12 @@ one.
 
 
 def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) -> Int32s:
-    """Return the range of each of the V values, shape (V,). A range joins neighbouring groups (see the
-    module). Ranges are numbered in the order of the values.
+    """Return the range of each value, shape (V,), from the group and the rows of each of the
+    ordered `values`. A range joins neighbouring groups (see the module). Ranges are numbered in the
+    order of the values; there are at most `max_levels` and `RANGES`.
 
     A group is ordered by the mean rank of its values, which does not depend on their rows. Groups
     with only missing values form the last range.
-
-    Parameters
-    ----------
-    groups
-        The group of each value, shape (V,).
-    counts
-        Number of rows per value, shape (V,).
-    max_levels
-        Largest number of levels of an attribute. There are at most `RANGES` ranges in any case.
-    values
-        The distinct values, shape (V,), in order.
     """
     if not len(groups):
         return groups
@@ -222,20 +189,11 @@ def ranges_of(groups: Int32s, counts: Array, max_levels: int, values: pa.Array) 
 def ranges_like(
     grouping: Grouping, values: pa.Array, model: AttributeSummary, candidate: Candidate
 ) -> Int32s:
-    """Return the range of each of the V values, shape (V,), with the same bounds as the ranges of
-    another summary.
+    """Return the range of each ordered value, shape (V,), with the same bounds as the ranges of the
+    same attribute (`model`) and candidate in another summary.
 
-    A group that also occurs in the other summary has the same range as there. Any other group joins
-    the range of a value in the other summary: the largest value below the group's first value.
-
-    Parameters
-    ----------
-    grouping
-        The groups of the values under the candidate's mask.
-    values
-        Distinct values, shape (V,), in order.
-    model, candidate
-        The same attribute in the other summary, and its candidate with the same mask.
+    A group that also occurs there has the same range. Any other group joins the range of a value
+    there: the largest value below the group's first value.
     """
     if candidate.ranges is None:
         raise InternalError(f"{str(candidate.mask)!r} of {model.name!r} has no ranges to follow.")
@@ -276,20 +234,17 @@ def describe(
     ----------
     name, role, weight
         Name, role and weight of the attribute in the policy.
-    data
-        The distinct values and the number of rows of each.
-    joint
-        Number of rows for V values and C classes, shape (V, C).
+    data, joint
+        The distinct values and the rows of each; and the rows by value and class, shape (V, C).
     masks
         The candidate masks: pairs of the fitted mask and the declared one.
     max_levels
         Largest number of levels of a candidate in measures of several attributes.
     like
-        The same attribute in the summary of another part of the data. The new summary pools the
-        same groups in one level, and uses the same bounds of ranges.
+        The same attribute in the summary of another part of the data, from which pooled groups and
+        bounds of ranges are taken.
     groupings
-        The grouping of the values by each mask, and as the last entry by the identity. If None,
-        groupings are computed.
+        The grouping of the values by each mask, the last by the identity; None: compute them.
     """
     masks = with_identity(masks)
     if groupings is None:
@@ -325,9 +280,7 @@ def _ranges(
 
 
 def with_identity(masks: Masks) -> Masks:
-    """Return the masks of an attribute, followed by the identity mask, with which every mask is
-    compared.
-    """
+    """Return the masks of an attribute, then the identity, with which every mask is compared."""
     return [*masks, (Identity(), Identity())]
 
 
@@ -342,8 +295,7 @@ def assemble(
     pooled: Sequence[Int32s],
     ranges: Sequence[Int32s | None],
 ) -> AttributeSummary:
-    """Build the summary of an attribute, with its name, role and weight in the policy, from the
-    groups into which each mask divides its values.
+    """Build the summary of an attribute from the groups into which each mask divides its values.
 
     `data` has the values and their counts, and `joint` the rows by value and class. `masks`,
     `groupings`, `pooled` (the level of each value: its group, or the level that rare groups share)
@@ -383,12 +335,9 @@ def assemble(
 
 
 def levels_of(grouping: Grouping, counts: Ints, max_levels: int, model: pa.Array | None) -> Int32s:
-    """Return the level of each of the V values, shape (V,), from the grouping and the rows per
-    value. A level is a group; if there are more than `max_levels` groups, those with few rows share
-    one level.
-
-    `model` lists the masked values of the groups that have a separate level; all other groups share
-    one level. If it is None, each of the most frequent groups has a separate level.
+    """Return the level of each value, shape (V,): its group or, with more than `max_levels` groups,
+    one level for all with few rows. If `model` lists masked values, their groups have separate
+    levels, and all others share one.
     """
     if model is None:
         return pool(grouping.codes, counts, max_levels)
@@ -409,9 +358,7 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
 
 
 def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> Flags:
-    """Return, for each group of a candidate mask, whether it shares its level with other groups,
-    shape (size,).
-    """
+    """Return whether each group of a candidate shares its level with others, shape (size,)."""
     if candidate.noise is not None or candidate.size <= candidate.n_levels:
         return np.zeros(candidate.size, dtype=np.bool_)
     first = np.unique(candidate.groups, return_index=True)[1]
@@ -420,8 +367,8 @@ def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> Flags:
 
 
 def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: Array) -> Floats:
-    """Return the expected number of rows by noisy value and class after a noise mask, shape (R, C),
-    for R noisy values and C classes. `table` has the number of rows by true value and class.
+    """Return the expected rows by noisy value and class, shape (R, C), from those by true value and
+    class.
     """
     mask = _noise(candidate)
     size = len(mask.reports(attribute.data))
@@ -432,8 +379,8 @@ def expected_reports(attribute: AttributeSummary, candidate: Candidate, table: A
 
 
 def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Floats:
-    """Return, for each of A atoms (sets of values that no mask distinguishes), the probability that
-    the noisy value of a row has each of L levels, shape (A, L). Each row of the result sums to 1.
+    """Return the probability that the noisy value of a row has each of L levels, for each atom,
+    shape (A, L).
 
     A level is a noisy value, unless there are more than `max_levels`. Then neighbouring noisy
     values are pooled into levels with about equally many expected rows, if the mask is ordered;
@@ -459,14 +406,8 @@ def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels:
 
 
 def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) -> None:
-    """Raise `PolicyError` if noise would change the label or an attribute that the rule checks.
-
-    Parameters
-    ----------
-    policy
-        The policy with the label and the rule.
-    masks
-        The masks of a release; by default, all candidates of the policy.
+    """Raise `PolicyError` if noise would change the label or an attribute that the rule checks,
+    under these masks or, by default, under any candidate of the policy.
     """
     listed = (
         [(a.name, mask) for a in policy.attributes.values() for mask in a.masks]
@@ -500,13 +441,11 @@ def _noise(candidate: Candidate) -> NoiseMask:
 
 def narrow(summary: Summary, policy: Policy) -> Summary | None:
     """Return a copy of the summary with only the candidate masks of another policy; None if the
-    summary does not suffice, so that the table must be read again.
+    table must be read again.
 
-    The table need not be read again under these conditions. The policy has the same label and
-    roles, and all its masks are candidates of the summary. The policy's rule protects only
-    attributes that were counted. If masks learn bounds from the data, the rule does not require
-    larger classes than `shared_rows` of the summary. If nothing differs, the same summary is
-    returned.
+    It need not be if the policy has the same label and roles, all its masks are candidates of the
+    summary, and its rule protects only attributes that were counted. If masks learn bounds from the
+    data, the rule must not require larger classes than `shared_rows` of the summary.
     """
     labels = () if policy.chosen_label is None else (policy.chosen_label,)
     declared = {a.name: a for a in (*policy.features, *labels)}
@@ -537,9 +476,7 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
 
 
 def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
-    """Return the summaries for several labels, each with only the candidate masks of the policy;
-    None if they do not suffice, so that the table must be read again.
-    """
+    """Return the summaries for several labels as `narrow` does."""
     several, declared = summary.several, policy.label.several
     if several is None or declared is None:
         return None
@@ -559,8 +496,8 @@ def _several(summary: Summary, policy: Policy) -> SeveralSummaries | None:
 
 
 def _learns_bounds(attribute: AttributeSummary) -> bool:
-    """Return whether a candidate mask of the attribute learnt bounds from the data, such as
-    quantiles. A minimum number of rows must share each of these bounds.
+    """Return whether a candidate learnt bounds from the data, such as quantiles, which a minimum
+    number of rows must share.
     """
     return any(
         candidate.mask != candidate.declared
@@ -570,8 +507,8 @@ def _learns_bounds(attribute: AttributeSummary) -> bool:
 
 
 def _narrowed(attribute: AttributeSummary, policy_attribute: Attribute) -> AttributeSummary | None:
-    """Return the attribute with only the candidates that `policy_attribute` has, in the order of
-    the policy. Return None if the summary lacks one of them.
+    """Return the attribute with only the candidates of `policy_attribute`, in the order of the
+    policy; None if one is missing.
     """
     if policy_attribute.role is not attribute.role:
         return None
@@ -617,15 +554,13 @@ def trace_alone(attribute: AttributeSummary, max_levels: int) -> float:
 def trace_and_chance(
     attribute: AttributeSummary, max_levels: int, weights: WeightSums | None = None
 ) -> tuple[float, float]:
-    """Return how well a single unmasked attribute, with at most `max_levels` levels, predicts the
-    label, as Pillai's trace corrected for chance. Also return how probable so large a trace is by
-    chance.
+    """Return Pillai's trace, corrected for chance, of a single unmasked attribute with the label,
+    and how probable so large a trace is by chance.
 
     The trace is chi-square divided by the number of rows. The correction subtracts its mean for a
     randomly permuted label, (levels - 1) (classes - 1) / (rows - 1). The result is at least 0. If
-    counts are sums of row weights w, `weights` scales them so that all rows together count as (sum
-    of w)^2 / (sum of w^2) effective rows. For the probability, levels with too few rows count as
-    one level (`judged_levels`).
+    counts are sums of row weights, `weights` converts them to effective rows. For the probability,
+    levels with too few rows count as one level (`judged_levels`).
     """
     groups = attribute.unmasked.groups
     if attribute.kind.ordered:
@@ -650,11 +585,9 @@ def trace_and_chance(
 
 
 def judged_levels(rows: Floats, rarest: float) -> Ints:
-    """Return the new level of each of V levels, shape (V,), after all levels with too few rows have
-    become one level. If this level has too few rows, too, it joins the smallest other level.
-
-    `rows` has the number of rows of each level, shape (V,). `rarest` is the share of the rarest
-    class of the label, or one divided by the kurtosis of a numeric label.
+    """Return the new level of each level, shape (V,), after all with too few rows have become one
+    level. If this has too few rows, too, it joins the smallest other level. `rarest` is the share
+    of the rarest class of the label, or one divided by the kurtosis of a numeric label.
     """
     small = rows[(rows >= FEWEST_ROWS) & (rows < ROWS_TO_JUDGE)].sum()
     least = FEWEST_ROWS if small * rarest >= RARE_ROWS else ROWS_TO_JUDGE
@@ -722,9 +655,7 @@ def exclude_attributes(
 
 
 def _with_one_atom(attribute: AttributeSummary) -> AttributeSummary:
-    """Return the attribute with all values in one atom (set of values that are counted together),
-    and with a single level under every mask.
-    """
+    """Return the attribute with all values in one atom, and with a single level under every mask."""
     atoms, level = np.zeros(len(attribute.values), np.int32), np.zeros(1, np.int32)
     candidates = [
         replace(c, levels=level, ranges=None if c.ranges is None else level)

@@ -54,17 +54,8 @@ from aegis.summary.row_pairs import RowPairCounts
 
 
 class HeldBuilder(Builder):
-    """Makes the summary of a table whose rows have already been read into memory.
-
-    Parameters
-    ----------
-    source
-        A table with the columns and types of the rows. It is read only if `rows_in_memory` is None.
-    policy, max_levels, seed, like, progress
-        The policy, the largest number of levels of an attribute, the seed of samples and folds, the
-        summary of another part of the data (None: there is none), and the receiver of progress.
-    rows_in_memory
-        The rows, with the label's column; None if there are too many to keep in memory.
+    """Makes the summary of a table from `rows_in_memory`, with the label's column; None if there
+    are too many. `source` has the columns and types of the rows, and is read only if they are None.
     """
 
     def __init__(
@@ -103,17 +94,9 @@ class HeldBuilder(Builder):
 def summarize_held(
     rows: CodedRows, policy: Policy, table: Source | str, *, seed: int = 0
 ) -> Summary:
-    """Summarise rows that are in memory. The summary is that of `summarize` for a table with these
-    rows, but without the frequency table.
-
-    Parameters
-    ----------
-    rows
-        The rows, with the columns that the policy names.
-    policy, seed
-        Roles, candidate masks and label; and the seed of the sample and the folds.
-    table
-        The table with these rows or, if they are not stored anywhere, their name in messages.
+    """Return the summary of rows in memory that `summarize` makes of a table with these rows,
+    without the frequency table. `table` is that table or, if the rows are not stored anywhere,
+    their name in messages.
     """
     if isinstance(table, str):
         types = {name: values.type for name, values in rows.values.items()}
@@ -133,17 +116,8 @@ class _RowsBuilder(HeldBuilder):
 
 
 class TaskBuilder(HeldBuilder):
-    """Makes the summary of a table for one of several labels. The rows were read once for all
-    labels.
-
-    Parameters
-    ----------
-    table_builder
-        The builder that has summarised the table without a label.
-    task
-        The label.
-    like
-        The summary for the same label in another part of the data.
+    """Makes the summary of a table for one of several labels, from the rows that `table_builder`
+    read once for all labels. `like` is the summary for the same label in another part of the data.
     """
 
     def __init__(self, table_builder: Builder, task: LabelTask, like: Summary | None) -> None:
@@ -160,9 +134,7 @@ class TaskBuilder(HeldBuilder):
         self.several = True
 
     def _has_atoms(self, attribute: AttributeSummary) -> bool:
-        """Return whether the builder of the whole table already has the atom (set of values) of
-        each row for an attribute.
-        """
+        """Return whether the builder of the whole table already has the atom of each row."""
         dealt = self.table_builder.dealt
         return dealt is not None and dealt[0].get(attribute.name, (None,))[0] is attribute.atoms
 
@@ -180,9 +152,8 @@ class TaskBuilder(HeldBuilder):
     def _content(
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
     ) -> tuple[Ints, Ints]:
-        """Return, for each labelled row, the two sums over its atoms (sets of values) from which
-        its fold is computed: the sums for the whole table, without the attributes that do not
-        predict this label.
+        """Return the two sums from which the folds are computed: those of the whole table, without
+        the attributes that do not predict this label.
         """
         if self.table_builder.dealt is None or not all(map(self._has_atoms, attributes.values())):
             return super()._content(dealer, attributes, atoms)
@@ -285,10 +256,8 @@ def summarize_rows(
     like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> tuple[Summary, CodedRows | None]:
-    """Return the summary of a table, together with its rows as codes. The rows are None if there
-    are too many to keep them.
-
-    The parameters are those of `summarize`; a `sample_rows` of None means `exact`.
+    """Return the summary of a table, as `summarize`, with its rows as codes; None if there are too
+    many to keep them. A `sample_rows` of None means `exact`.
     """
     policy = as_policy(policy)
     if like is not None:
@@ -311,7 +280,7 @@ def summarize_rows(
 
 def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | None:
     """Return the rows of a large table whose columns `holding` keeps in memory, with the classes of
-    the label in the summary `like`; None for other tables.
+    `like`; None for other tables.
     """
     if not is_held(source):
         return None
@@ -321,9 +290,7 @@ def coded_rows(source: Source, policy: Policy, like: Summary) -> CodedRows | Non
 
 
 def _with_tasks(builder: Builder, summary: Summary, sample_rows: int | None) -> Summary:
-    """Return the summary of a table after adding a summary for each of its several labels, from the
-    same rows. Pairs of values are counted on a sample of `sample_rows` rows (None: all).
-    """
+    """Return the summary with one for each of its several labels, from the same rows."""
     policy, likes = builder.policy, None if builder.like is None else builder.like.several
     assert policy.label.several is not None
     started, tasks = time.perf_counter(), []
@@ -351,10 +318,8 @@ def _check_model(like: Summary, policy: Policy) -> None:
 
 
 def declared_policy(summary: Summary) -> Policy:
-    """Return the policy under which a summary was made, as far as the summary contains it.
-
-    A summary of an earlier version of Aegis does not contain its privacy rule. Then the rule of the
-    returned policy requires nothing.
+    """Return the policy under which a summary was made, as far as the summary contains it. If it
+    does not contain its privacy rule, that of the result requires nothing.
     """
     terms = summary.terms
     return Policy(
@@ -409,33 +374,20 @@ def lock(summary: Summary) -> Summary:
 
 @dataclass(frozen=True, eq=False)
 class WithoutFold(PairCounts):
-    """The counts of pairs of attributes on all rows except those of one fold.
-
-    Attributes
-    ----------
-    all_pairs
-        The counts of all rows.
-    left_out
-        The fold that is left out.
-    """
+    """The counts of pairs of attributes on all rows except those of one fold."""
 
     all_pairs: PairCounts = field(kw_only=True)
     left_out: int = field(kw_only=True)
 
     @property
     def n(self) -> float:
-        """The number of rows on which scores are based. If rows have weights w, it is the effective
-        number of rows, (sum of w)^2 / (sum of w^2).
-        """
+        """The number of (effective) rows on which scores are based."""
         folds = self.all_pairs.folds
         return self.all_pairs.n - (0.0 if folds is None else float(folds.rows[self.left_out]))
 
     @cached_property
     def total(self) -> Matrix:
-        """The number of rows outside the fold that have both atoms of each pair of the D atoms
-        (sets of values that no mask distinguishes), in all classes together, shape (D, D),
-        symmetric.
-        """
+        """`PairCounts.total` of the rows outside the fold, shape (D, D)."""
         if isinstance(self.all_pairs, RowPairCounts) and self.all_pairs.dense:
             fold_total = self.all_pairs.total_in(self.left_out)
             return np.subtract(self.all_pairs.total, fold_total, out=fold_total)
@@ -443,8 +395,8 @@ class WithoutFold(PairCounts):
 
 
 def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
-    """Return the counts of pairs of attributes over all rows outside one fold. `pairs` must have
-    been counted by fold.
+    """Return the counts of pairs over all rows outside one fold; they must have been counted by
+    fold.
     """
     folds = pairs.folds
     if folds is None:

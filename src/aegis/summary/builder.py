@@ -67,8 +67,8 @@ from aegis.summary.weights import RowWeights, TableWeights, WeightSums, refuse_t
 
 
 def add_classes(classes: pa.Array, counts: Ints, model: LabelSummary) -> tuple[pa.Array, Ints]:
-    """Return the classes in a part of the data and their `counts` of rows, after adding those
-    classes of `model` that do not occur in the part, with 0 rows each.
+    """Return the classes in a part of the data and their rows, with those of `model` that do not
+    occur in the part.
 
     Raises
     ------
@@ -105,21 +105,14 @@ MAX_VALUES = 5_000_000
 
 @dataclass(frozen=True, eq=False)
 class NumberColumn:
-    """A numeric label: its column, its distinct values, and the unit in which they are counted.
+    """A numeric label: its column, its distinct values, and the unit of which they are multiples.
 
     Attributes
     ----------
-    name
-        Name of the label's column.
-    values
-        The distinct values of the label.
+    name, values, unit, mask
+        The column, its distinct values, their unit, and the label's mask, if it has one.
     released_values
-        The number that is released for each value: its masked value if the policy masks the label,
-        else the value itself.
-    unit
-        The unit; every number is a whole multiple of it.
-    mask
-        The label's mask; None if the label is released as it is.
+        The number that is released for each value: its masked value, or the value itself.
     """
 
     name: str
@@ -129,8 +122,8 @@ class NumberColumn:
     mask: Mask | None
 
     def of(self, column: pa.Array) -> Ints:
-        """Return the numeric label of each of the N rows as a whole number of units, shape (N,); 0
-        if it is missing.
+        """Return the numeric label of each row as a whole number of units, shape (N,); 0 if
+        missing.
         """
         return self.unit.of_values(self.released_values)[code_values(column, self.values)]
 
@@ -141,9 +134,7 @@ class NumberColumn:
 
 
 class Builder:
-    """Makes the summary of a table in several steps (as `summarize` does), and holds the results
-    that the steps share.
-    """
+    """Makes the summary of a table in several steps, and holds the results that the steps share."""
 
     def __init__(
         self,
@@ -171,8 +162,8 @@ class Builder:
         self.dealt: tuple[dict[str, tuple[Array, Integers]], tuple[Ints, Ints]] | None = None
 
     def build(self, sample_rows: int | None) -> Summary:
-        """Return the summary of the table. Pairs of values are counted on at most `sample_rows`
-        rows; if this is None, on all rows.
+        """Return the summary. Pairs of values are counted on at most `sample_rows` rows (None:
+        all).
         """
         check_columns(self.source, self.policy)
         check_noise(self.policy)
@@ -292,9 +283,7 @@ class Builder:
     def _number(
         self, column: ir.Column, values: pa.Array, counts: Ints
     ) -> tuple[LabelSummary, pa.Array]:
-        """Return the summary of a numeric label, for which all rows are one class, and the classes.
-        `values` are its distinct values, and `counts` the rows of each.
-        """
+        """Return the summary of a numeric label, for which all rows are one class, and the classes."""
         numbers, released = check_number(column, values), values
         if self.policy.label_mask is not None:
             self.label_mask = self._label_mask(column, values, counts)
@@ -322,8 +311,8 @@ class Builder:
         return label, classes
 
     def _label_mask(self, column: ir.Column, values: pa.Array, counts: Ints) -> Mask:
-        """Return the mask that turns the label's `values`, of which each has `counts` rows, into
-        classes: declared bins, or the only candidate mask of the label.
+        """Return the mask that turns the label's values into classes: declared bins, or its only
+        candidate.
         """
         declared, mask = self.policy.label, self.policy.label_mask
         if mask is None:
@@ -345,8 +334,8 @@ class Builder:
         return self.source.rows
 
     def _class(self, table: ir.Table) -> ir.Value:
-        """Return the class of each row as an expression; a numeric label is cut into bins if the
-        policy declares them.
+        """Return the class of each row as an expression; a number is cut into bins that the policy
+        declares.
         """
         if not self.policy.label:
             return ibis.literal(ALL_ROWS)
@@ -363,8 +352,8 @@ class Builder:
         return values, counted["n"].to_numpy().astype(np.int64)[order]
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
-        """Return all rows as codes, with the index of their class in `classes`; None if they do not
-        fit in memory. With the codes, no further query is needed.
+        """Return all rows as codes, with the index of their class; None if they do not fit in
+        memory.
         """
         names = [attribute.name for attribute in self.policy.features]
         names += self.policy.label.columns
@@ -377,9 +366,7 @@ class Builder:
         return read if read is None or self.policy.tasks else self._with_classes(read, classes)
 
     def _with_classes(self, rows: CodedRows, classes: pa.Array) -> CodedRows:
-        """Return rows with the index of their class in `classes`; the index of rows without a label
-        is the number of classes.
-        """
+        """Return rows with the index of their class; without a label, it is the number of classes."""
         column = self.policy.label.column
         if not column:
             return replace(rows, label=np.zeros(len(rows.label), dtype=np.int64), classes=1)
@@ -426,8 +413,8 @@ class Builder:
         return exclude_attributes(described, self.max_levels, weights=sums, explained=explained)
 
     def _explained(self, attribute: AttributeSummary) -> tuple[float, float]:
-        """Return how well an attribute's unmasked values predict a numeric label: the adjusted R2,
-        at least 0, and how probable so large an R2 is by chance.
+        """Return the adjusted R2 of a numeric label by an attribute's unmasked values, at least 0,
+        and how probable so large an R2 is by chance.
         """
         assert self.coded_rows is not None
         assert self._deviations is not None
@@ -466,8 +453,8 @@ class Builder:
         return np.asarray(number - mean, dtype=np.float64), of_row
 
     def _counts(self, attribute: Attribute, classes: pa.Array) -> tuple[ValueCounts, Ints]:
-        """Return the V distinct values of an attribute with the number of rows of each, and the
-        number of rows by value and by the C classes, shape (V, C).
+        """Return the values of an attribute, the rows of each, and the rows by value and class, (V,
+        C).
         """
         table = self.source.table
         column = table[attribute.name]
@@ -582,11 +569,9 @@ class Builder:
             )
 
     def _sends_combinations(self, sample_rows: int | None, attributes: int) -> bool:
-        """Return whether the engine counts the combinations of all attributes' atoms in a sample of
-        `sample_rows` rows (None: no sample), and this process the pairs.
-
-        The engine counts the pairs if there are too many rows, or if rows have weights, a numeric
-        label or persons, by which many combinations would be those of a single row.
+        """Return whether the engine counts the combinations of all attributes' atoms in a sample,
+        and this process the pairs. It does not if there are too many rows, or if rows have weights,
+        a numeric label or persons, by which many combinations would be those of a single row.
         """
         rows = self.rows if sample_rows is None else min(sample_rows, self.rows)
         few = rows <= MOST_ROWS and rows * attributes <= MOST_CELLS
@@ -594,8 +579,8 @@ class Builder:
         return few and by_class and self.source.engine.sends_combinations
 
     def _counts_from_rows(self, sample_rows: int | None) -> bool:
-        """Return whether pairs of attributes are counted from all rows in memory when they are
-        used, not from a sample of `sample_rows` rows (None: no sample) or by the engine.
+        """Return whether pairs are counted from all rows in memory when they are used, not from a
+        sample or by the engine.
         """
         by_row = self.coded_rows is not None and self.policy.person is None
         return by_row and self._all_rows(sample_rows) and self.rows <= MOST_ROWS
@@ -603,9 +588,7 @@ class Builder:
     def _row_pairs(
         self, attributes: Mapping[str, AttributeSummary], classes: int, step: Step
     ) -> PairCounts:
-        """Return the counts of pairs of attributes from rows in memory; each pair is counted when
-        it is first used.
-        """
+        """Return the counts of pairs from rows in memory; each is counted when it is first used."""
         assert self.coded_rows is not None
         labelled = self.coded_rows.labelled
         atoms = [self._atoms(attribute) for attribute in attributes.values()]
@@ -634,11 +617,8 @@ class Builder:
     def _content(
         self, dealer: Dealer, attributes: Mapping[str, AttributeSummary], atoms: Sequence[Integers]
     ) -> tuple[Ints, Ints]:
-        """Return, for each labelled row, the two sums over its atoms from which its fold is
-        computed.
-
-        `atoms` has the atom (set of values) of each of these rows for each attribute. If the policy
-        has several labels, atoms and sums are kept for their builders.
+        """Return the two sums over the atoms of each labelled row from which its fold is computed.
+        If the policy has several labels, atoms and sums are kept for their builders.
         """
         content = dealer.content(atoms)
         if self.policy.tasks:
@@ -671,8 +651,8 @@ class Builder:
         sample_rows: int | None,
         step: Step,
     ) -> Iterator[Chunk]:
-        """Yield chunks with the atoms (sets of values) and the class of each labelled row, of all
-        rows or of a sample of `sample_rows`.
+        """Yield chunks with the atoms and the class of each labelled row, of all rows or of a
+        sample.
 
         All rows of one person are in one fold, so that no person is both held out and trained on.
         """
@@ -732,8 +712,8 @@ class Builder:
             step.advance(len(batch))
 
     def _held_blocks(self, sample_rows: int | None) -> Sequence[Array | slice] | None:
-        """Return which rows in memory have a label and are in the sample, in blocks of rows; None
-        if the engine must return the rows.
+        """Return which rows in memory have a label and are in the sample, in blocks; None if the
+        engine must return the rows.
         """
         if self.coded_rows is None or self.policy.person is not None:
             return None

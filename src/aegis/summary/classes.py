@@ -30,18 +30,15 @@ from aegis.summary.frequency import combine
 
 @dataclass(frozen=True, eq=False)
 class _PersonsInEngine(Persons):
-    """The persons in selected equivalence classes. Their identifiers stay in the engine, so each
-    figure needs a query.
+    """The persons in selected classes. Their identifiers stay in the engine, so each figure needs a
+    query.
 
     Attributes
     ----------
-    rows
-        Rows of each selected class, shape (n_classes,).
+    rows, indices
+        Rows of each selected class, and its index among all classes, shape (n_classes,).
     counter
-        Function that counts the distinct persons in some classes, from a Boolean for each of all
-        classes.
-    indices
-        Index of each selected class among all classes, shape (n_classes,).
+        Function that counts the distinct persons in some of all classes.
     every
         Number of all classes.
     """
@@ -121,8 +118,8 @@ class PersonClasses:
 
     @cached_property
     def table(self) -> ClassTable:
-        """The number of persons in each class and their sensitive values, without the
-        quasi-identifiers' values.
+        """The persons in each class and their sensitive values, without the quasi-identifiers'
+        values.
         """
         order = self._order
         sizes = self.classes["p"].to_numpy().astype(np.int64)[order]
@@ -139,14 +136,12 @@ class PersonClasses:
         return ClassTable.from_persons(sizes, persons, cells, hierarchies=levels)
 
     def members(self, classes: Flags) -> pa.Table:
-        """Return the values of the quasi-identifiers in each class for which `classes` is True, one
-        row per class.
-        """
+        """Return the values of the quasi-identifiers in the selected classes, one row per class."""
         keys = self.classes.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(self._order[classes]))
 
     def _count(self, classes: Flags) -> int:
-        """Return the number of distinct persons in the classes for which `classes` is True."""
+        """Return the number of distinct persons in the selected classes."""
         rows = self.rows
         if not classes.all():
             members = self.members(classes)
@@ -159,20 +154,9 @@ class PersonClasses:
 def same_class(
     rows: ir.Table, classes: ir.Table, quasi: Sequence[str], members: pa.Table
 ) -> list[ir.BooleanValue]:
-    """Return conditions of an SQL join that are true if a row belongs to one of these classes. Null
-    equals null.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    classes
-        The values of `members`, as a table in the engine of the rows.
-    quasi
-        The columns of the rows that form the classes.
-    members
-        The values that form the classes, one row per class, with columns `k0`, `k1`, ... in the
-        order of `quasi`.
+    """Return conditions of an SQL join that are true if a row belongs to one of these `classes`, a
+    table in the engine with the values of `members`: one row per class, with columns `k0`, `k1`,
+    ... in the order of `quasi`. Null equals null.
     """
     same: list[ir.BooleanValue] = []
     # Every engine can hash equalities; PostgreSQL would compare each row with each class under
@@ -191,11 +175,10 @@ def same_class(
 
 
 def count_persons(rows: ir.Table, keys: Mapping[str, ir.Value], person: str) -> ir.Table:
-    """Return a query that counts rows, in a column `n`, and distinct persons, in a column `p`, by
-    `keys`.
+    """Return a query that counts rows `n` and distinct persons `p` by `keys`.
 
-    The query first groups by person. Engines differ in whether they count null as a distinct value,
-    but all of them put nulls into a group.
+    It first groups by person. Engines differ in whether they count null as a distinct value, but
+    all of them put nulls into a group.
     """
     each = rows.group_by(**keys, aegis_p=rows[person]).aggregate(aegis_n=rows.count())
     grouped = each.group_by(list(keys)) if keys else each
@@ -211,7 +194,7 @@ def count_person_classes(
     hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> PersonClasses:
     """Count the rows and the distinct persons in each equivalence class of the table `rows`, and
-    the persons by sensitive value. `quasi` are the columns that form the classes.
+    the persons by sensitive value.
 
     Raises
     ------
@@ -321,7 +304,7 @@ class CountedClasses:
 
     @cached_property
     def _ids(self) -> Ints:
-        """The class of each row of `cells`, that is, of each combination of values, shape (cells,)."""
+        """The class of each row of `cells`, shape (cells,)."""
         if self.population is not None:
             return self._ids_with_population(self.population)[: self.cells.num_rows]
         if not self.sensitive and self.quasi:
@@ -330,9 +313,7 @@ class CountedClasses:
 
     @cached_property
     def table(self) -> ClassTable:
-        """The sizes of the classes and their counts of sensitive values, without the
-        quasi-identifiers' values.
-        """
+        """The sizes of the classes and their counts of sensitive values."""
         sensitive, levels = self._protected({name: name for name in self.sensitive})
         if self.population is None:
             return ClassTable.from_cells(self._ids, self._counts, sensitive, hierarchies=levels)
@@ -340,18 +321,16 @@ class CountedClasses:
 
     @property
     def _counts(self) -> Ints:
-        """The number of rows with each combination of values in `cells`, shape (cells,)."""
+        """The number of rows of each row of `cells`, shape (cells,)."""
         rows: Ints = self.cells["n"].to_numpy().astype(np.int64)
         return rows
 
     def _protected(
         self, columns: Mapping[str, str]
     ) -> tuple[dict[str, tuple[Ints, tuple[str, ...]]], dict[str, Ints]]:
-        """Return two mappings by sensitive attribute. The first has the code of the value in each
-        cell (combination of values), and the text of each code. The second has the group of each
-        value on each level of the hierarchy, for attributes with one.
-
-        `columns` names the column of each attribute.
+        """Return, by sensitive attribute, the code of the value in each cell and the text of each
+        code; and, with a hierarchy, the group of each value on each level. `columns` names the
+        column of each.
         """
         sensitive = {name: self._in_order(column) for name, column in columns.items()}
         levels = {
@@ -364,14 +343,9 @@ class CountedClasses:
     def after(self, rule: PrivacyRule, releases: Sequence[ShownColumns]) -> LastRelease:
         """Return the classes that the last release forms together with all earlier releases.
 
-        Parameters
-        ----------
-        rule
-            The rule that every release had to meet, together with the earlier releases that it took
-            into account.
-        releases
-            The columns of each release, in the order of release. They must be among the counted
-            columns.
+        `releases` has the columns of each, which must be among the counted columns, in the order of
+        release. Every release had to meet the rule together with the earlier releases that it took
+        into account.
 
         Raises
         ------
@@ -415,22 +389,12 @@ class CountedClasses:
         sensitive: Mapping[str, tuple[Ints, tuple[str, ...]]],
         levels: Mapping[str, Ints],
     ) -> ClassTable:
-        """Return the equivalence classes of the table, with their numbers of rows and of people in
-        the population.
+        """Return the classes of the table, with their numbers of rows and of people in the
+        population.
 
-        Parameters
-        ----------
-        population
-            The combinations of quasi-identifiers in the population, with the number of people of
-            each in the column `n`. Combinations of the population count as having no rows, and
-            those of the table as having no people, so that nobody counts twice.
-        counts
-            Number of rows of each combination of values in the table.
-        sensitive
-            For each sensitive attribute, the code of the value in each combination of the table,
-            and the text of each code.
-        levels
-            For each sensitive attribute, the group of each value on each level of a hierarchy.
+        Combinations of the population count as having no rows, and those of the table as having no
+        people, so that nobody counts twice. `counts`, `sensitive` and `levels` describe the cells
+        of the table.
         """
         cells, others = self.cells.num_rows, population.num_rows
         padding = np.zeros(others, dtype=np.int64)
@@ -446,8 +410,8 @@ class CountedClasses:
         )
 
     def _ids_with_population(self, population: pa.Table) -> Ints:
-        """Return the class of each cell (combination of values), followed by the class of each row
-        of the `population`. Cells and rows with equal quasi-identifiers are in the same class.
+        """Return the class of each cell, followed by that of each row of the population. Those with
+        equal quasi-identifiers are in the same class.
         """
         columns = []
         for i, name in enumerate(self.quasi):
@@ -457,18 +421,15 @@ class CountedClasses:
         return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[Ints, tuple[str, ...]]:
-        """Return the code of each cell's value in the column `name`, and the text of each code. A
-        cell is a combination of values. Codes are numbered by the first number in the text, then by
-        the text.
+        """Return the code of each cell's value in a column, and the text of each code, in natural
+        order.
         """
         codes, values = self._codes[name]
         rank, labels = in_natural_order([show(value) for value in values.to_pylist()])
         return rank[codes], labels
 
     def members(self, classes: Flags) -> pa.Table:
-        """Return the values of the quasi-identifiers in each class for which `classes` is True, one
-        row per class.
-        """
+        """Return the values of the quasi-identifiers in the selected classes, one row per class."""
         _, first = np.unique(self._ids, return_index=True)
         keys = self.cells.select([f"k{i}" for i in range(len(self.quasi))])
         return keys.take(pa.array(first[classes]))
@@ -492,8 +453,8 @@ def count_classes(
     source
         The table, and the engine that runs the query.
     quasi
-        Columns that form the classes; null and NaN count as values. If there are no columns, all
-        rows are one class.
+        Columns that form the classes; null and NaN count as values. Without columns, all rows are
+        one class.
     sensitive
         Columns whose values are counted within each class.
     table
@@ -541,10 +502,7 @@ WEIGHT = "aegis_weight"
 
 def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
     """Count the people who have each combination of quasi-identifiers, in columns `k0`, `k1`, ...
-    and `n`.
-
-    The number of people is the number of rows, or the sum of the column `ROWS` or `WEIGHT` if there
-    is such a column.
+    and `n`: the number of rows, or the sum of the column `ROWS` or `WEIGHT`, if there is one.
     """
     table = population.table
     keys = {
@@ -564,9 +522,7 @@ def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
 
 
 def cast_population(values: pa.Array, table_type: pa.DataType, name: str) -> pa.Array:
-    """Convert the values of the quasi-identifier `name` in the population to the type `table_type`,
-    which it has in the table.
-    """
+    """Convert the values of a quasi-identifier in the population to their type in the table."""
     try:
         return values.cast(table_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -92,9 +92,7 @@ class CodedRows:
         return self.label < self.classes
 
     def with_copy(self, name: str, copy: str) -> CodedRows:
-        """Return the rows with one more column `copy`, which has the same values as the column
-        `name`.
-        """
+        """Return the rows with one more column `copy`, equal to the column `name`."""
         values = {**self.values, copy: self.values[name]}
         return replace(self, values=values, codes={**self.codes, copy: self.codes[name]})
 
@@ -105,24 +103,15 @@ class CodedRows:
         return replace(self, values=values, codes={**self.codes, **dict.fromkeys(names, same)})
 
     def only(self, keep: Flags | slice) -> CodedRows:
-        """Return some of the rows; `keep` says for each whether it is kept. `values` still lists
-        values that none of these rows has.
-        """
+        """Return the rows that `keep` flags. `values` still lists values that none of them has."""
         codes = {name: of_rows[keep] for name, of_rows in self.codes.items()}
         return replace(self, codes=codes, label=self.label[keep])
 
     def masked(
         self, groups: Mapping[str, tuple[Integers, pa.Array]], keep: Flags | slice
     ) -> CodedRows:
-        """Return some of the rows with some of the columns, after masking their values.
-
-        Parameters
-        ----------
-        groups
-            For each column, the group of each of its V values, shape (V,), and the masked value of
-            each group.
-        keep
-            Whether each of the N rows is kept, shape (N,).
+        """Return the rows that `keep` flags with some columns masked: `groups` has the group of
+        each value, shape (V,), and the masked value of each group.
         """
         columns = {
             name: join_parts(
@@ -147,10 +136,8 @@ class CodedRows:
         return counted
 
     def joint(self, name: str, weights: Codes | None = None) -> Codes:
-        """Count the rows, or add up their weights, by the V values of the column `name` and the C
-        classes of the label, shape (V, C + 1).
-
-        The last column counts the rows without a label.
+        """Count the rows, or add up their weights, by the values of a column and the C classes,
+        shape (V, C + 1). The last column counts the rows without a label.
         """
         columns = self.classes + 1
         if weights is None and self.classes == 1 and self.labelled.all():
@@ -172,9 +159,8 @@ class CodedRows:
         attributes: Mapping[str, AttributeSummary],
         label: str,
     ) -> tuple[FrequencyTable, Integers]:
-        """Return the frequency table of these rows (how many rows have each combination of
-        quasi-identifiers, sensitive attributes and label), and the index of the combination (cell)
-        of each of the N rows, shape (N,).
+        """Return the frequency table of these rows, and the index of the cell of each row, shape
+        (N,).
         """
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, Integers] = {}
@@ -193,17 +179,15 @@ class CodedRows:
     def cell_of_rows(
         self, frequency: FrequencyTable, attributes: Mapping[str, AttributeSummary]
     ) -> npt.NDArray[np.unsignedinteger]:
-        """Return the index of the cell of each of the N rows in a frequency table of these rows,
-        shape (N,). It is computed once for each frequency table.
-        """
+        """Return the index of the cell of each row in a frequency table of these rows, shape (N,)."""
         if frequency not in self._cells:
             arguments = frequency.quasi, frequency.sensitive, attributes, frequency.label
             self._cells[frequency] = narrow(self.frequency(*arguments)[1], frequency.cells)
         return self._cells[frequency]
 
     def cells(self, names: Sequence[str]) -> pa.Table:
-        """Return how many rows `n` have each combination of values in these columns, which are
-        called `k0`, `k1`, ... in the result.
+        """Return how many rows `n` have each combination of values in these columns, called `k0`,
+        `k1`, ...
         """
         first, _, counts = distinct_rows([self.codes[n] for n in names], len(self.label))
         columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
@@ -212,10 +196,8 @@ class CodedRows:
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
-    """Return whether the codes of this many rows and columns stay within the memory limit.
-
-    Rows are read only if the engine runs in this process, because only aggregates may leave a
-    database.
+    """Return whether the codes of so many rows and columns stay within the memory limit. Rows are
+    read only if the engine runs in this process, because only aggregates may leave a database.
     """
     cells = rows * columns
     if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:
@@ -226,10 +208,8 @@ def fits(source: Source, rows: int, columns: int) -> bool:
 
 def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> CodedRows | None:
     """Read columns of all rows as codes, without a label: all rows get the same class. Return None
-    if the engine should count the rows instead.
-
-    The engine should count if there are too many columns or rows, or if a column has a type that no
-    mask accepts. `rows` is the number of rows, if it is already known.
+    if the engine should count the rows instead, because there are too many columns or rows, or a
+    column has a type that no mask accepts.
     """
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
@@ -247,10 +227,8 @@ def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> 
 @contextmanager
 def holding(source: Source) -> Iterator[None]:
     """Return a context that keeps the columns of a large Parquet table in memory once `stored_rows`
-    has read them, until the `with` block ends.
-
-    Threads that keep columns of the same source share them, until the block of the first thread
-    ends.
+    has read them. Threads that keep columns of the same source share them, until the block of the
+    first thread ends.
     """
     cells = source.rows * len(source.columns) if source.is_parquet else 0
     large = source.is_parquet and source.rows >= LARGE
@@ -273,10 +251,8 @@ def is_held(source: Source) -> bool:
 
 def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
     """Return columns of all rows of a table whose columns `holding` keeps in memory; None for other
-    tables.
-
-    The result is also None if the engine should read the columns: if they are not stored as they
-    are, or if their values hardly repeat. Each column is read only once.
+    tables, and if the engine should read the columns: if they are not stored as they are, or if
+    their values hardly repeat. Each column is read only once.
     """
     columns, schema = _IN_MEMORY.get(source), source.table.schema()
     if columns is None or any(n not in schema or Kind.of(schema[n]) is None for n in names):

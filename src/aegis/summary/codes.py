@@ -33,10 +33,8 @@ _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 
 
 def settle(values: pa.Array) -> pa.Array:
-    """Replace -0.0 by 0.0, and all NaN by the same NaN, because engines group them so. Values of
-    other types do not change.
-
-    Arrow distinguishes 0.0 from -0.0, and NaNs with different signs or payloads.
+    """Replace -0.0 by 0.0, and all NaN by the same NaN, because engines group them so, but Arrow
+    distinguishes them.
     """
     if not pa.types.is_floating(values.type):
         return values
@@ -48,8 +46,8 @@ def settle(values: pa.Array) -> pa.Array:
 
 
 def sorted_values(values: pa.Array) -> tuple[pa.Array, Ints]:
-    """Sort distinct values in ascending order, with NaN before null and null last. Return the
-    sorted values and the indices that sort them.
+    """Sort distinct values, with NaN before null and null last. Also return the indices that sort
+    them.
     """
     values = settle(values)
     order = pc.array_sort_indices(values, null_placement="at_end")
@@ -57,8 +55,8 @@ def sorted_values(values: pa.Array) -> tuple[pa.Array, Ints]:
 
 
 def encode(values: pa.Array) -> tuple[Ints, pa.Array]:
-    """Return the code of each entry of `values`, and the distinct values in ascending order, with
-    NaN before null and null last. A code is the index of the entry in the distinct values.
+    """Return the code of each entry, its index in the distinct values, and these values in
+    ascending order, with NaN before null and null last.
     """
     encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)
@@ -66,9 +64,7 @@ def encode(values: pa.Array) -> tuple[Ints, pa.Array]:
 
 
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Return the code of each row in a small integer type, and the value of each code; the values
-    are not sorted.
-
+    """Return the code of each row in a small integer type, and the value of each code, not sorted.
     If the column is dictionary-encoded, there may be duplicate values, and values that no row has.
     """
     if not pa.types.is_dictionary(column.type):
@@ -92,7 +88,7 @@ def _ranks(order: Ints) -> Ints:
 
 
 def code_values(column: pa.Array, values: pa.Array) -> Ints:
-    """Return, for each entry of `column`, the position of its value in `values`.
+    """Return the position of each entry of `column` in `values`.
 
     Raises
     ------
@@ -137,9 +133,7 @@ def _unit(kind: pa.DataType) -> str:
 
 
 def show(value: Any) -> str:
-    """Return a value as text for people. Null becomes "null"; any other value is written as `str`
-    writes it.
-    """
+    """Return a value as text for people: null becomes "null", any other value `str`."""
     return "null" if value is None else str(value)
 
 
@@ -183,8 +177,7 @@ class Dealer:
     Parameters
     ----------
     names
-        Names of the attributes. The hash of an attribute's atoms (sets of values) includes its
-        name, so the order of attributes does not matter.
+        Names of the attributes. The hash includes them, so the order of attributes does not matter.
     folds
         Number of folds F.
     seed
@@ -213,23 +206,12 @@ class Dealer:
         weight: Ints | None = None,
         content: tuple[Ints, Ints] | None = None,
     ) -> Ints:
-        """Return the fold of each of the N rows, shape (N,).
+        """Return the fold of each row, shape (N,), from its atom for each attribute, its class,
+        numeric label and weight, as whole numbers. `content` is `self.content(codes)`, if it is
+        known.
 
         Equal rows are numbered, so that they are spread over the folds. The numbering continues in
         later calls.
-
-        Parameters
-        ----------
-        codes
-            For each attribute, the atom (number of a set of values) of each row.
-        label
-            The class of each row.
-        number
-            The numeric label of each row, as a whole number; None if the label has classes.
-        weight
-            The weight of each row, as a whole number; None if each row counts once.
-        content
-            `self.content(codes)`, if it is known.
         """
         if self.folds == 1:
             return np.zeros(len(label), dtype=np.int64)
@@ -241,9 +223,7 @@ class Dealer:
         return np.asarray(self.fold(first, second, self._numbers.number(first * PRIME + second)))
 
     def content(self, codes: Sequence[Integers]) -> tuple[Ints, Ints]:
-        """Return the two sums modulo a prime of the atoms (sets of values) of each row, without its
-        label. `codes` has the atom of each row for each attribute.
-        """
+        """Return the two sums modulo a prime of the atoms of each row, without its label."""
         terms = list(zip(self._columns, codes, strict=True))
         return _sum(terms, 0), _sum(terms, 1)
 
@@ -255,20 +235,16 @@ class Dealer:
         weight: Ints | None,
         units: Ints | None,
     ) -> Ints:
-        """Return the fold of each row of a chunk. If `units` has the unit (such as the person) of
-        each row, all rows of a unit get the same fold. `codes` has the atom (set of values) of each
-        row for each attribute; the other arguments are the class, numeric label and weight of each
-        row.
+        """Return the fold of each row of a chunk, as `rows`; if `units` has the unit (such as the
+        person) of each row, all rows of a unit get the same fold.
         """
         if units is None:
             return self.rows(codes, label, number, weight)
         return np.asarray(self.units(units))
 
     def units(self, units: Any) -> Any:
-        """Return the fold of each row, computed from the number of the row's unit, such as its
-        person.
-
-        `units` is an array or an expression of an engine. All rows of a unit get the same fold.
+        """Return the fold of each row from the number of its unit, in an array or an expression of
+        an engine.
         """
         first, second = (units * factor % PRIME for factor in self._unit)
         return self.fold(first, second, 0)
@@ -276,9 +252,8 @@ class Dealer:
     def sums(
         self, codes: Sequence[Any], label: Any, number: Any = None, weight: Any = None
     ) -> tuple[Any, Any]:
-        """Return the two sums modulo a prime from which a row's fold is computed, as 64-bit integer
-        expressions for an engine. The arguments are expressions of the row's atoms (sets of
-        values), class, numeric label and weight.
+        """Return the two sums modulo a prime from which a row's fold is computed, as 64-bit
+        expressions of its atoms, class, numeric label and weight.
         """
         terms = list(zip((*self._columns, self._label), (*codes, label), strict=True))
         first, second = (
@@ -293,13 +268,9 @@ class Dealer:
         return first, second
 
     def _with(self, total: Any, number: Any, weight: Any, index: int) -> Any:
-        """Add the numeric label (`number`, may be negative) and the `weight` of each row to the
-        first (`index` 0) or the second (`index` 1) of the two sums from which the row's fold is
-        computed.
-
-        `total` has this sum so far, without label and weight; either may be None. Because the
-        weight is added, rows that differ only in weight get the same folds in any order of the
-        rows.
+        """Add the numeric label, which may be negative, and the weight of each row to the first or
+        the second (`index`) of the two sums. Because the weight is added, rows that differ only in
+        weight get the same folds in any order.
         """
         if number is not None:
             positive = (number % PRIME + PRIME) % PRIME  # engines differ in the sign of a remainder
@@ -310,10 +281,8 @@ class Dealer:
         return total
 
     def fold(self, first: Any, second: Any, turn: Any) -> Any:
-        """Compute the fold of a row from the two sums of its content modulo a prime (`first` and
-        `second`) and from `turn`, the number of equal rows before it.
-
-        The combined sum is squared, so that similar rows get unrelated folds.
+        """Return the fold of a row from the two sums of its content and the number of equal rows
+        before it. The combined sum is squared, so that similar rows get unrelated folds.
         """
         mixed = modulo(first + modulo(turn) * self._turn)
         mixed = modulo(mixed * mixed + second)
@@ -322,10 +291,8 @@ class Dealer:
 
 def modulo(numbers: Any) -> Any:
     """Return whole numbers modulo the prime P = 2^31 - 1: an array, an expression of an engine, or
-    a number.
-
-    Arrays must have numbers from 0 to 2^63 - 1. Because 2^31 = 1 modulo P, their upper bits are
-    added to the lower 31 bits, which takes a third of the time of a division.
+    a number. Arrays must have numbers from 0 to 2^63 - 1. Because 2^31 = 1 modulo P, their upper
+    bits are added to the lower 31 bits, which takes a third of the time of a division.
     """
     if not isinstance(numbers, np.ndarray):
         return numbers % PRIME
@@ -339,10 +306,8 @@ def modulo(numbers: Any) -> Any:
 
 
 def _sum(terms: Iterable[tuple[tuple[int, int], Any]], index: int) -> Ints:
-    """Return, for each row, the sum over columns of a factor times the number of the row's atom
-    (set of values), modulo the prime P. `terms` has two factors and the atom numbers of the rows
-    for each column; `index` (0 or 1) says which factor to use.
-
+    """Return, for each row, the sum over columns of a factor times the row's atom, modulo the
+    prime. `terms` has two factors and the atoms for each column; `index` says which factor to use.
     Atom 0 adds nothing, so that a column with a single value changes no fold.
     """
     total: Any = 0
@@ -353,8 +318,8 @@ def _sum(terms: Iterable[tuple[tuple[int, int], Any]], index: int) -> Ints:
 
 
 def stable_order(keys: Ints) -> Ints:
-    """Return the positions of N keys from 0 to 2^62 - 1 in ascending order, shape (N,); equal keys
-    stay in their order.
+    """Return the positions of keys from 0 to 2^62 - 1 in ascending order; equal keys stay in their
+    order.
 
     >>> stable_order(np.array([7, 3, 7, 1])).tolist()
     [3, 1, 0, 2]
@@ -378,8 +343,8 @@ class _RowNumbers:
         self._chunks: list[tuple[Ints, Ints]] = []
 
     def number(self, keys: Ints) -> Ints:
-        """Return how many equal keys come before each of N keys, in this and in earlier calls,
-        shape (N,).
+        """Return how many equal keys come before each key, in this and in earlier calls, shape
+        (N,).
         """
         order = stable_order(keys)
         ordered = keys[order]
@@ -409,8 +374,8 @@ class _RowNumbers:
 
 
 def _factors(kind: str, name: str, seed: int) -> tuple[int, int]:
-    """Return two pseudo-random factors from 1 to P - 1, for the prime P, that depend on the seed
-    and on what they hash: its kind (attribute, label, weight, ...) and its name.
+    """Return two pseudo-random factors from 1 to P - 1 that depend on the seed and on what they
+    hash.
     """
     digest = blake2b(f"{seed}\0{kind}\0{name}".encode(), digest_size=16).digest()
     first, second = (int.from_bytes(half) % (PRIME - 1) + 1 for half in (digest[:8], digest[8:]))
@@ -436,9 +401,7 @@ def check_columns(source: Source, policy: Policy) -> None:
 
 
 def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
-    """Return the kind of values that a column has (number, text, ...); raise `DataError` if no mask
-    accepts them.
-    """
+    """Return the kind of values of a column; raise `DataError` if no mask accepts them."""
     kind = Kind.of(column.type())
     if kind is None:
         raise DataError(
@@ -461,7 +424,7 @@ def check_label(column: ir.Column) -> None:
 
 def label_bins(column: ir.Column, values: pa.Array, counts: Ints, label: Label) -> Mask:
     """Return the mask that cuts a numeric label into ranges, at the cut points that the policy
-    declares or at quantiles of its `values`, of which each has `counts` rows.
+    declares or at quantiles of its values.
     """
     kind = Kind.of(column.type())
     bins = label.bins or len(label.cuts) + 1

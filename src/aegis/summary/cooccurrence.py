@@ -92,8 +92,8 @@ class FoldCounts:
     count: Mapping[tuple[int, int], Array]
 
     def in_rows(self, weights: WeightSums) -> FoldCounts:
-        """Convert counts that are sums of row weights to effective rows: sums scaled so that all
-        rows together count as (sum of w)^2 / (sum of w^2), for the weights w.
+        """Convert sums of row weights w to effective rows: all rows together count as (sum of w)^2
+        / (sum of w^2).
         """
         return replace(
             self,
@@ -150,30 +150,27 @@ class PairCounts:
 
     @property
     def counted(self) -> int:
-        """The sum of the counts of all cells of a pair of attributes: the number of rows or, if
-        rows have weights, the sum of the weights in units of weight.
+        """The sum of the counts of all cells of a pair: the number of rows, or the sum of weights
+        in units.
         """
         return self.rows if self.weights is None else self.weights.total
 
     @property
     def n(self) -> float:
-        """The number of rows on which scores are based. If rows have weights w, it is the effective
-        number of rows, (sum of w)^2 / (sum of w^2).
-        """
+        """The number of (effective) rows on which scores are based."""
         return float(self.rows) if self.weights is None else self.weights.rows
 
     def in_effective_rows(self) -> PairCounts:
-        """Return the counts with sums of weights w scaled so that all rows together count as (sum
-        of w)^2 / (sum of w^2) effective rows. If rows have no weights, return the counts unchanged.
+        """Return the counts with sums of weights converted to effective rows
+        (`FoldCounts.in_rows`).
         """
         if self.weights is None or self.in_rows:
             return self
         return replace(self, **self._weighted(self.weights))
 
     def _weighted(self, weights: WeightSums) -> dict[str, Any]:
-        """Convert these counts, which are sums of row weights w, to effective rows: all rows
-        together then count as (sum of w)^2 / (sum of w^2). Return the new values of all fields that
-        change, by the name of the field. `weights` has the sums of the weights.
+        """Return the fields that change if these counts, which are sums of weights, become
+        effective rows.
         """
         folds, responses = self.folds, self.responses
         if responses is not None:
@@ -192,31 +189,26 @@ class PairCounts:
 
     @cached_property
     def offsets(self) -> Ints:
-        """The index of each attribute's first atom (set of values), if the atoms of all m
-        attributes are numbered in one sequence, shape (m + 1,).
-        """
+        """The index of each attribute's first atom among those of all m attributes, shape (m + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
     def stacked_joint(self) -> Floats:
-        """The number of rows with each of the D atoms (sets of values) of all attributes and each
-        of the C classes, shape (D, C).
+        """The number of rows with each of the D atoms of all attributes and each class, shape (D,
+        C).
         """
         return np.concatenate(self.atom_counts).astype(np.float64)
 
     @cached_property
     def total(self) -> Matrix:
-        """The number of rows that have both atoms (sets of values) of each pair of the D atoms of
-        all attributes, in all classes together, shape (D, D), symmetric.
-
-        The matrix is sparse if there are so many atoms that most entries are zero.
+        """The number of rows that have both atoms of each pair of the D atoms of all attributes, in
+        all classes together, shape (D, D), symmetric; sparse if there are so many atoms that most
+        are zero.
         """
         return self.total_of_pairs()
 
     def total_of_pairs(self) -> Matrix:
-        """Compute `total`, the rows that have both atoms (sets of values) of each pair, from the
-        counts of the separate pairs of attributes.
-        """
+        """Compute `total` from the counts of the separate pairs of attributes."""
         size, offsets = int(self.offsets[-1]), self.offsets
         diagonal = self.stacked_joint.sum(axis=1)
         entries = size + 2 * sum(map(len, self.index.values()))
@@ -238,21 +230,20 @@ class PairCounts:
         return matrix
 
     def is_dense(self, i: int, j: int, folds: int) -> bool:  # noqa: ARG002 - others have rows
-        """Return whether `table` counts the atoms (sets of values) of two attributes faster than
-        `cells` lists those that occur together.
+        """Return whether `table` counts two attributes faster than `cells` lists what occurs
+        together.
         """
         return False
 
     def table(self, i: int, j: int, folds: int) -> Array:  # noqa: ARG002 - others have rows
-        """Count the rows by the atoms (sets of values) of two attributes, and by C classes and K
-        folds (`folds`), shape (A_i, A_j, C, K), if `is_dense`.
+        """Count the rows by the atoms of two attributes, and by C classes and K folds, shape (A_i,
+        A_j, C, K), if `is_dense`.
         """
         raise InternalError(f"The pair {i}, {j} has no dense counts.")
 
     def positions(self, pair: tuple[int, int], index: Ints) -> Ints:
-        """Return the positions of the cells of a pair of attributes in the matrix `total`, shape
-        (D, D), of all D atoms (sets of values): row * D + column. `index` has the flat indices of
-        the cells within the pair (see `PairCounts.index`).
+        """Return the positions of the cells of a pair in the matrix `total`, row * D + column.
+        `index` has the flat indices of the cells within the pair.
         """
         i, j = pair
         a, b = np.divmod(index // self.classes, self.sizes[j])
@@ -260,8 +251,8 @@ class PairCounts:
         return positions
 
     def cells(self, i: int, j: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the non-empty cells of a pair as four arrays: the atom (set of values) of
-        attribute i, the atom of attribute j, the class, and the number of rows.
+        """Return the non-empty cells of a pair: the atoms of attributes i and j, the class, and the
+        rows.
         """
         if i > j:
             b, a, y, n = self.cells(j, i)
@@ -275,9 +266,8 @@ class PairCounts:
 def _scaled(
     counts: Mapping[tuple[int, int], Array], weights: WeightSums
 ) -> Mapping[tuple[int, int], Floats]:
-    """Return a mapping with the joint counts of each pair of attributes, converted from sums of row
-    weights w to effective rows whenever a pair is looked up. All rows together count as (sum of
-    w)^2 / (sum of w^2) effective rows.
+    """Return a mapping with the counts of each pair, converted to effective rows when it is looked
+    up.
     """
     return OnDemand(counts, lambda pair: weights.in_rows(counts[pair]))
 
@@ -288,10 +278,8 @@ def is_sparse(matrix: Matrix) -> bool:
 
 
 def symmetric(size: int, positions: Ints, counts: Array, diagonal: Floats) -> Matrix:
-    """Build a sparse symmetric matrix, shape (size, size), from its diagonal and the entries above
-    the diagonal.
-
-    `positions` are flat indices above the diagonal. Counts with the same index are added.
+    """Build a sparse symmetric matrix, shape (size, size), from its diagonal and the entries at
+    flat indices above it. Counts with the same index are added.
     """
     from scipy import sparse  # taking long to load, and of wide tables alone
 
@@ -311,7 +299,7 @@ def count_pairs(
     seed: int = 0,
     divisor: int | None = None,
 ) -> PairCounts:
-    """Count rows by class and by the atoms (sets of values) of each pair of attributes.
+    """Count rows by class and by the atoms of each pair of attributes.
 
     Parameters
     ----------
@@ -378,14 +366,13 @@ def with_folds(
     Parameters
     ----------
     names, sizes, classes
-        The attributes, the number of atoms (sets of values) of each, and the number of classes.
+        The attributes, the number of atoms of each, and the number of classes.
     atom_counts
         For each attribute i, the number of rows for its A_i atoms, and for C classes and F folds
         together, shape (A_i, C F).
     cells
-        For each pair of attributes i and j, the flat indices of the non-empty cells in ascending
-        order, and their numbers of rows. The cell of the atoms a and b, the class y and the fold
-        has the flat index ((a * A_j + b) * C + y) * F + fold.
+        For each pair, the flat indices of the non-empty cells in ascending order, and their rows,
+        as `split_folds` takes them.
     rows
         Number of rows per fold, shape (F,).
     responses
@@ -415,19 +402,11 @@ def with_folds(
 def split_folds(
     keys: Ints, rows: Ints, folds: int
 ) -> tuple[Ints, Ints, Int32s, npt.NDArray[np.int8], Array]:
-    """Split the counts of a pair of attributes into counts over all folds together and counts by
-    fold.
+    """Split the counts of a pair into those of all folds (`index` and `count` of `PairCounts`) and
+    those by fold (`cell`, `fold` and `count` of `FoldCounts`).
 
-    Return the entries for the pair: `index` and `count` of `PairCounts`, then `cell`, `fold` and
-    `count` of `FoldCounts`.
-
-    Parameters
-    ----------
-    keys, rows
-        The flat indices ((a * A_j + b) * C + y) * F + fold in ascending order, and the number of
-        rows of each.
-    folds
-        Number of folds F.
+    `keys` has the flat indices ((a * A_j + b) * C + y) * F + fold of the atoms a and b and the
+    class y, in ascending order, and `rows` the number of rows of each.
     """
     cell_keys, of_fold = np.divmod(keys, folds)
     first = np.flatnonzero(np.diff(cell_keys, prepend=-1))
@@ -452,7 +431,7 @@ def count_keys(key: Integers, weights: Ints | None, size: int) -> Ints:
 
 def counts_by_key(key: Ints, weights: Ints | None, space: int) -> KeyCounts:
     """Return the distinct keys in ascending order, and how often each occurs (or the sum of its
-    weights). Keys are from 0 to `space` - 1.
+    weights). Keys are below `space`.
     """
     if space <= _DENSE_FACTOR * len(key) + 1024:
         counts = count_keys(key, weights, 1)
@@ -467,9 +446,7 @@ def counts_by_key(key: Ints, weights: Ints | None, space: int) -> KeyCounts:
 
 
 def _with(earlier: KeyCounts | None, more: KeyCounts, space: int) -> KeyCounts:
-    """Add up two tallies (distinct keys, and how often each occurs) of the same pair of attributes.
-    `earlier` may be None; keys are from 0 to `space` - 1.
-    """
+    """Add up two tallies (distinct keys, and how often each occurs) of the same pair of attributes."""
     if earlier is None:
         return more
     keys, counts = map(np.concatenate, zip(earlier, more, strict=True))
@@ -477,17 +454,8 @@ def _with(earlier: KeyCounts | None, more: KeyCounts, space: int) -> KeyCounts:
 
 
 class PartOfPairs(NamedTuple):
-    """The counts of pairs of attributes in one part of a table, and how to renumber their atoms
-    (sets of values) and classes.
-
-    Attributes
-    ----------
-    pairs
-        The counts.
-    atoms
-        For each attribute, the new number of each atom of the part.
-    classes
-        The new number of each class of the part.
+    """The counts of pairs in one part of a table, and the new numbers of its atoms, by attribute,
+    and of its classes.
     """
 
     pairs: PairCounts
@@ -498,19 +466,9 @@ class PartOfPairs(NamedTuple):
 def added_pairs(
     parts: Sequence[PartOfPairs], sizes: tuple[int, ...], classes: int, factor: int = 1
 ) -> PairCounts:
-    """Add up the counts of pairs of attributes in all parts of a table, after converting them to
-    the new atoms (sets of values) and classes.
-
-    The result has folds if all parts have the same number of folds.
-
-    Parameters
-    ----------
-    parts
-        At least one part; all have the same attributes.
-    sizes, classes
-        The number of new atoms of each attribute, and the number of new classes.
-    factor
-        Number by which every count is multiplied.
+    """Add up the counts of pairs in all parts of a table, after converting them to the new atoms
+    (`sizes` of each attribute) and classes, times `factor`. The result has folds if all parts have
+    the same number of folds.
     """
     numbers = {1 if p.pairs.folds is None else p.pairs.folds.size for p in parts}
     folds = numbers.pop() if len(numbers) == 1 else 1
@@ -543,8 +501,8 @@ def added_pairs(
 
 
 def _by_fold(pairs: PairCounts, folds: int) -> tuple[Ints, list[Ints]]:
-    """Return the number of rows by fold and, for each attribute, by atom (set of values), class and
-    fold. Without folds, all rows are in one fold.
+    """Return the rows by fold and, for each attribute, by atom, class and fold. Without folds, all
+    rows are in one fold.
     """
     if folds == 1 or pairs.folds is None:
         return np.array([pairs.counted]), [joint[:, :, None] for joint in pairs.atom_counts]
@@ -552,9 +510,7 @@ def _by_fold(pairs: PairCounts, folds: int) -> tuple[Ints, list[Ints]]:
 
 
 def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Ints, ...]:
-    """Return the non-empty cells of the pair of attributes i and j as five arrays: atom (set of
-    values) of i, atom of j, class, fold, number of rows.
-    """
+    """Return the non-empty cells of a pair as five arrays: atom of i, atom of j, class, fold, rows."""
     a, b, y, n = pairs.cells(i, j)
     if folds == 1 or pairs.folds is None:
         return a, b, y, np.zeros(len(n), dtype=np.int64), n
@@ -566,10 +522,7 @@ def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Ints, ...]:
 def _responses(
     parts: Sequence[PartOfPairs], sizes: Sequence[int], folds: int, factor: int
 ) -> ResponseSums | None:
-    """Return the sums of a numeric label over all parts of a table, times `factor`; None if a part
-    has none. `sizes` has the number of atoms (sets of values) of each attribute, `folds` the number
-    of folds.
-    """
+    """Return the sums of a numeric label over all parts, times `factor`; None if a part has none."""
     moved = []
     for pairs, atoms, _ in parts:
         sums = pairs.responses

@@ -42,7 +42,8 @@ def count_cells(
     max_cells: int = MAX_CELLS,
     coded_rows: CodedRows | None = None,
 ) -> FrequencyTable | None:
-    """Count rows by combination of quasi-identifiers, sensitive attributes and label.
+    """Count rows by combination of quasi-identifiers, sensitive attributes and label. If there are
+    more than `max_cells` cells, or pairs of cell and person, the result is None.
 
     If one candidate mask of an attribute refines all others, the attribute is counted by the groups
     of this mask, otherwise by its values. Groups give fewer cells, and the counts under each
@@ -57,8 +58,6 @@ def count_cells(
         all classes in their order.
     person
         Column that identifies persons; then the frequency table also counts persons.
-    max_cells
-        If there are more cells than this, or more pairs of cell and person, the result is None.
     coded_rows
         The rows, if they have been read. Then only a count of persons needs a query.
     """
@@ -94,10 +93,9 @@ def _in_order(
     read: CountedCells,
     representatives: Mapping[str, Int32s],
 ) -> FrequencyTable:
-    """Return the frequency table with its cells (combinations of values) sorted by their values, so
-    that equal tables give equal bytes. It has the persons in each cell if persons were counted.
-    `names` are the quasi-identifiers, the sensitive attributes and the label; `representatives`
-    has, for each column, one original value for each code.
+    """Return the frequency table with its cells sorted by their values, so that equal tables give
+    equal bytes, and with the persons in each cell if they were counted. `names` are the
+    quasi-identifiers, the sensitive attributes and the label.
     """
     joined, counts, persons = read
     key = combine(joined.values(), len(counts))
@@ -117,9 +115,8 @@ def _in_order(
 def _read(
     source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
 ) -> CountedCells | None:
-    """Read the counted cells (combinations of values) from the engine: the code of each cell by
-    column, the number of rows, and the person if persons are counted. Return None if there are more
-    than `most`. `sets` has the values of each column.
+    """Read the counted cells from the engine; None if there are more than `most`. `sets` has the
+    values of each column.
     """
     codes: dict[str, list[Int32s]] = {name: [] for name in sets}
     counts, persons = [], []
@@ -139,9 +136,7 @@ def _read(
 
 
 def _finest_mask(attribute: AttributeSummary | None) -> Mask | None:
-    """Return the mask by whose groups the frequency table counts an attribute; None if it counts
-    the attribute by its values.
-    """
+    """Return the mask by whose groups the frequency table counts an attribute; None: by its values."""
     finest = None if attribute is None else attribute.finest_key
     return None if finest is None else finest.mask
 
@@ -153,10 +148,8 @@ def count_in_engine(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
-    """Return a function that counts, by a query to the engine, the equivalence classes that masks
-    of the quasi-identifiers form. If `person` is given, it counts the persons in that column.
-
-    It is used if the frequency table does not fit in memory.
+    """Return a function that counts, by a query to the engine, the classes (of persons, if `person`
+    is given) that masks form. It is used if the frequency table does not fit in memory.
     """
 
     def classes(masks: Mapping[str, Mask]) -> ClassTable:

@@ -80,10 +80,8 @@ def cut_further(ranges: Int32s, rows: Floats, numbers: Floats, most: int) -> Int
 
 
 def _best_cut(rows: Floats, numbers: Floats, start: int, stop: int) -> tuple[float, int]:
-    """Return the cut that divides the groups from `start` to before `stop` best: by how much it
-    reduces the squared deviations of the numbers of all rows, and the first group behind the cut.
-
-    `rows` has the number of rows of each of V groups, and `numbers` its number, shape (V,) both.
+    """Return by how much the best cut of the groups from `start` to before `stop` reduces the
+    squared deviations of the numbers of all rows, and the first group behind the cut.
     """
     group_rows = rows[start:stop]
     sums = np.cumsum(group_rows * (numbers[start:stop] - numbers[start]))

@@ -16,7 +16,6 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from aegis.arrays import Integers, Ints
 from aegis.privacy import ClassTable, KnownPersons
@@ -47,8 +46,8 @@ class PersonCells:
 
     @classmethod
     def of_pairs(cls, cells: Ints, persons: Ints, n_cells: int) -> PersonCells:
-        """Return the persons of `n_cells` cells, from all n distinct pairs of a cell and a person,
-        given as two arrays of shape (n,).
+        """Return the persons of `n_cells` cells, from all distinct pairs of a cell and a person,
+        shape (n,).
         """
         spread = np.bincount(persons)
         single = spread[persons] == 1
@@ -68,18 +67,9 @@ class PersonCells:
         sensitive: Sensitive,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
     ) -> ClassTable:
-        """Return the equivalence classes that the cells form. The sizes of the classes are numbers
-        of distinct persons.
-
-        Parameters
-        ----------
-        ids
-            The class of each cell, shape (cells,); any integers are allowed.
-        rows
-            Number of rows of each cell, shape (cells,).
-        sensitive, hierarchies
-            For each sensitive attribute: the code of each cell's value, with the text of each code;
-            and the group of each value on each level of a hierarchy.
+        """Return the equivalence classes that the cells form, whose sizes are numbers of distinct
+        persons, from the class (any integer) and the rows of each cell, shape (cells,). `sensitive`
+        and `hierarchies` are as in `FrequencyTable.count`.
         """
         unique, index = number(ids)
         classes, persons, sizes = self._distinct(index, len(unique))
@@ -101,11 +91,8 @@ class PersonCells:
         )
 
     def _distinct(self, index: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
-        """Count persons by group of cells. For persons with rows in several cells, return the
-        distinct pairs of group and person, as two arrays; then the number of all persons in each
-        group.
-
-        `index` is the group of each cell, shape (cells,).
+        """Count persons by group of cells. Return the distinct pairs of group and person, for
+        persons with rows in several cells, and the number of all persons in each group.
         """
         # Sorted, of which the first of each run: a tenth of the time of np.unique, which hashes.
         keys = np.sort(index[self.cells] * max(self.others, 1) + self.persons)
@@ -171,21 +158,14 @@ class FrequencyTable:
         return int(self.counts.sum())
 
     def class_ids(self, groups: Mapping[str, Integers]) -> Ints:
-        """Return the equivalence class of each cell, shape (cells,), if the quasi-identifiers are
-        masked so that their values form `groups`.
-
-        Parameters
-        ----------
-        groups
-            For each quasi-identifier, the group of each of its V distinct values, shape (V,).
+        """Return the equivalence class of each cell, shape (cells,), for the group of each value of
+        each quasi-identifier, shape (V,).
         """
         columns = (groups[q][self.representatives[q]].take(self.codes[q]) for q in self.quasi)
         return combine(self._beside_earlier(columns), self.cells)
 
     def class_keys(self) -> Ints:
-        """Return a number for each cell. Cells with the same combination of quasi-identifiers have
-        the same number.
-        """
+        """Return a number for each cell: equal for equal combinations of quasi-identifiers."""
         return combine(self._beside_earlier(self.codes[q] for q in self.quasi), self.cells)
 
     def _beside_earlier(self, columns: Iterable[Integers]) -> Iterable[Integers]:
@@ -197,19 +177,8 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[Integers, tuple[str, ...]]] | None = None,
         hierarchies: Mapping[str, Ints] | None = None,
     ) -> ClassTable:
-        """Return the equivalence classes that a configuration (a mask for each attribute) forms,
-        with the counts of their sensitive values.
-
-        Parameters
-        ----------
-        groups
-            For each quasi-identifier, the group of each distinct value.
-        sensitive
-            For each sensitive attribute, the group of each distinct value, and the text of each
-            group.
-        hierarchies
-            For each sensitive attribute, the ancestor of each group on each of the L levels of its
-            hierarchy, shape (groups, L).
+        """Return the equivalence classes that a configuration forms: `groups` has the group of each
+        value of each quasi-identifier, and `sensitive` and `hierarchies` are as in `count`.
         """
         ids = self.class_ids(groups)
         cells = {
@@ -224,12 +193,11 @@ class FrequencyTable:
         sensitive: Mapping[str, tuple[Integers, tuple[str, ...]]],
         hierarchies: Mapping[str, Ints] | None = None,
     ) -> ClassTable:
-        """Return the equivalence classes that the cells form. If persons are counted, class sizes
-        are numbers of persons.
+        """Return the equivalence classes that the cells form, from the class of each cell, shape
+        (cells,). If persons are counted, class sizes are numbers of persons.
 
-        `ids`, shape (cells,), is the class of each cell. `sensitive` has the group of each value
-        and the text of each group, and `hierarchies` the ancestors of each group on each level of
-        the hierarchy, both by sensitive attribute.
+        `sensitive` has the group of each value and the text of each group, and `hierarchies` the
+        ancestors of each group on each of L levels, shape (groups, L), both by sensitive attribute.
         """
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)
@@ -239,10 +207,8 @@ class FrequencyTable:
 
 
 def combine(columns: Iterable[Integers], rows: int) -> Ints:
-    """Return a number for each of `rows` rows. Two rows have the same number if and only if they
-    have the same codes in all columns.
-
-    Any number of columns is possible.
+    """Return a number for each of `rows` rows, equal if and only if they have the same codes in all
+    columns. Any number of columns is possible.
     """
     key = np.zeros(rows, dtype=np.int64)
     space = 1
@@ -260,11 +226,9 @@ def combine(columns: Iterable[Integers], rows: int) -> Ints:
 
 
 def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Integers, Ints]:
-    """Return three arrays about the combinations of codes that occur, in ascending order: the index
-    of the first row that has each; for each row, the position of its combination among them; and
-    how many rows have each.
-
-    Rows are combined in blocks, which needs little memory.
+    """Return, for the combinations of codes that occur, in ascending order: the first row that has
+    each; the position of each row's combination; and the rows of each. Rows are combined in blocks,
+    which needs little memory.
     """
     sizes = [int(column.max(initial=0)) + 1 for column in columns]
     if rows <= BLOCK or prod(sizes) >= _LARGEST_KEY:
@@ -285,8 +249,8 @@ def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Integer
 
 
 def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
-    """Return one number for each row, which combines its codes in all `columns`. Each code is a
-    digit; its base is the column's number of codes, in `sizes`.
+    """Return one number for each row, whose digits are its codes in all `columns`, with the bases
+    `sizes`.
     """
     key: Ints = np.zeros(1, dtype=np.int64)
     for column, size in zip(columns, sizes, strict=True):
@@ -294,24 +258,12 @@ def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
     return key
 
 
-def rows_by_key(key: Ints) -> Ints:
-    """Return how many entries of `key` have each distinct value, in no particular order."""
-    return np.bincount(pa.array(key).dictionary_encode().indices.to_numpy())
-
-
 def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return three arrays about the distinct keys in ascending order: the index of the first
-    occurrence of each; for each entry of `key`, the position of its key among them; and the number
-    of occurrences of each. `np.unique` returns the same, but more slowly, because it sorts all
-    rows.
+    """Return the first index of each distinct key, ascending; the position of each key among them;
+    and the number of each.
     """
-    encoded = pa.array(key).dictionary_encode()
-    codes, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
-    order = np.argsort(keys)
-    first = np.empty(len(order), dtype=np.int64)
+    keys, position = number(key)
+    first = np.empty(len(keys), dtype=np.int64)
     # If an element is set twice, the last value stays.
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    counts = np.bincount(codes, minlength=len(order)).astype(np.int64)
-    return first[order], rank[codes], counts[order]
+    first[position[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return first, position, np.bincount(position, minlength=len(keys)).astype(np.int64)

@@ -30,9 +30,7 @@ _LEAVES: WeakKeyDictionary[Candidate, Floats] = WeakKeyDictionary()
 
 
 def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return, for each of the V values, how many leaves are in its group under a candidate, shape
-    (V,). Leaves are the values of the hierarchy or, without one, the distinct values of the table.
-    """
+    """Return how many leaves are in the group of each value under a candidate, shape (V,)."""
     if candidate not in _LEAVES:  # a search asks thousands of times
         null, hierarchy = attribute.values.null_count > 0, _hierarchy_of(attribute)
         counts = _per_group(
@@ -43,10 +41,8 @@ def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return, for each of the V values, which share of all leaves (original values) of the
-    hierarchy is in its group under a candidate, shape (V,).
-
-    The result is None if there is no hierarchy.
+    """Return which share of all leaves of the hierarchy is in the group of each value, shape (V,);
+    None without a hierarchy.
     """
     mask = candidate.mask
     if not isinstance(mask, Level) or mask.hierarchy is None:
@@ -60,9 +56,7 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
 
 
 def domain(attribute: AttributeSummary) -> int:
-    """Return how many leaves (original values) the hierarchy of an attribute has. Without a
-    hierarchy, return how many distinct values the attribute has in the table.
-    """
+    """Return how many leaves an attribute has."""
     hierarchy = _hierarchy_of(attribute)
     if hierarchy is None:
         return len(attribute.values)
@@ -74,17 +68,8 @@ def hidden_shares(
     attributes: Mapping[str, AttributeSummary],
     choice: Mapping[str, Candidate],
 ) -> Floats:
-    """Return, for each cell (combination of values) of the frequency table, how much of the
-    information in its quasi-identifiers the masks hide, as a share of all bits, shape (cells,).
-
-    Parameters
-    ----------
-    frequency
-        The frequency table with the cells.
-    attributes
-        The quasi-identifiers, by name.
-    choice
-        The chosen candidate of each quasi-identifier.
+    """Return how much of the information in the quasi-identifiers of each cell of the frequency
+    table the masks hide, as a share of all bits, shape (cells,).
     """
     hidden = np.zeros(frequency.cells)
     for name in frequency.quasi:
@@ -94,36 +79,22 @@ def hidden_shares(
 
 
 def whole_bits(domains: Iterable[int]) -> float:
-    """Return the bits that a row's values have: the sum over attributes of log2 of the attribute's
-    number of leaves (`domains`); 1 if the sum is 0.
-    """
+    """Return the sum over attributes of log2 of their numbers of leaves (`domains`); 1 if it is 0."""
     return math.fsum(math.log2(max(size, 1)) for size in domains) or 1.0
 
 
 @dataclass(frozen=True)
 class ShownLeaves:
-    """How many bits of information each masked value of a quasi-identifier hides.
-
-    Attributes
-    ----------
-    bits
-        For each quasi-identifier, by the text of each masked value, log2 of the number of leaves
-        (original values) that the masked value may represent.
-    total_bits
-        The sum over all quasi-identifiers of log2 of the number of leaves.
+    """How many bits each masked value of each quasi-identifier hides, by its text, and the sum of
+    the bits that the quasi-identifiers have.
     """
 
     bits: tuple[Mapping[str, float], ...]
     total_bits: float
 
     def hidden(self, classes: pa.Table) -> Floats:
-        """Return, for each class, which share of the information (in bits) of the quasi-identifiers
-        is hidden, shape (n_classes,).
-
-        Parameters
-        ----------
-        classes
-            One row per class; the first columns are the quasi-identifiers in their order.
+        """Return which share of the bits each class hides, shape (n_classes,). The first columns of
+        `classes` are the quasi-identifiers in their order.
         """
         hidden = np.zeros(classes.num_rows)
         for column, bits in zip(classes.columns, self.bits, strict=False):
@@ -133,16 +104,8 @@ class ShownLeaves:
 
 
 def shown_leaves(source: Source, policy: Policy, masks: Mapping[str, Mask | None]) -> ShownLeaves:
-    """Return how many bits of information the masks of a table's quasi-identifiers hide.
-
-    Parameters
-    ----------
-    source
-        The table, unmasked.
-    policy
-        The policy with the quasi-identifiers and their hierarchies.
-    masks
-        Fitted masks by attribute; None leaves an attribute unmasked.
+    """Return how many bits fitted masks hide in the quasi-identifiers of an unmasked table; None
+    leaves an attribute unmasked.
     """
     bits, domains = [], []
     for attribute in policy.quasi_identifiers:
@@ -174,21 +137,10 @@ def leaves_by_hierarchy(
     quasi: Sequence[str],
     masks: Mapping[str, Mask | None] | None = None,
 ) -> ShownLeaves:
-    """Return how many bits of information the values of a masked table hide, judging by the
-    hierarchies of the policy.
-
-    Parameters
-    ----------
-    classes
-        One row per class, with columns `k0`, `k1`, ... in the order of `quasi`.
-    policy
-        The policy with the hierarchies.
-    quasi
-        The quasi-identifiers.
-    masks
-        The masks with which the table was made, if they are known. If the mask of an attribute is
-        not known, the lowest level of the hierarchy that has all its values in the masked table is
-        used.
+    """Return how many bits the values of a masked table hide, judging by the hierarchies of the
+    policy. `classes` has columns `k0`, `k1`, ... in the order of `quasi`. If the mask of an
+    attribute is not known, the lowest level of the hierarchy that has all its values in the masked
+    table is used.
 
     Raises
     ------
@@ -218,8 +170,8 @@ def leaves_by_hierarchy(
 
 
 def without_hierarchy(policy: Policy, quasi: Sequence[str]) -> list[str]:
-    """Return those quasi-identifiers that have no hierarchy, so that a masked table cannot show how
-    many original values a masked value represents.
+    """Return the quasi-identifiers without a hierarchy: of these, a masked table cannot show how
+    many leaves a value has.
     """
     hierarchies = {name: _first_hierarchy(a.masks) for name, a in policy.attributes.items()}
     return [name for name in quasi if hierarchies.get(name) is None]
@@ -244,9 +196,8 @@ def _by_level(
 def _per_group(
     mask: Mask, hierarchy: Hierarchy | None, groups: Integers, masked_values: pa.Array, null: bool
 ) -> Floats:
-    """Return the number of leaves (original values) of each group of a mask, shape (groups,).
-    `groups` has the group of each value, `masked_values` the masked value of each group, and `null`
-    says whether null occurs.
+    """Return the number of leaves of each group of a mask, shape (groups,). `groups` has the group
+    of each value, and `null` says whether null occurs.
     """
     if hierarchy is None or not isinstance(mask, Level) or mask.hierarchy != hierarchy:
         return np.bincount(groups, minlength=len(masked_values)).astype(np.float64)
@@ -256,9 +207,7 @@ def _per_group(
 
 
 def _of_level(hierarchy: Hierarchy, level: int, masked_values: pa.Array) -> Floats:
-    """Return how many original values of the hierarchy each of the `masked_values` stands for,
-    shape (groups,). Masked values are the groups on the level `level`.
-    """
+    """Return how many leaves each of the `masked_values`, groups on a level of the hierarchy, has."""
     groups = hierarchy.groups(level)
     names = [None if value is None else str(value) for value in masked_values.to_pylist()]
     return np.array([len(groups.get(name, (None,))) for name in names], dtype=np.float64)

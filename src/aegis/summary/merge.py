@@ -44,9 +44,7 @@ _SUM_BITS = 62
 
 
 def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
-    """Return the weights of all parts of a table together. The parts must have the same unit of
-    weight.
-    """
+    """Return the weights of all parts of a table together; their unit must be the same."""
     parts = [summary.weights for summary in summaries if summary.weights is not None]
     if not parts:
         return None
@@ -59,8 +57,8 @@ def merged_weights(summaries: Sequence[Summary]) -> TableWeights | None:
 
 
 def in_one_unit(summaries: Sequence[Summary]) -> list[Summary]:
-    """Return the summaries of all parts of a table with their weights in the same unit, the
-    smallest that one of them has.
+    """Return the summaries of all parts with their weights in the smallest unit that one of them
+    has.
 
     Raises
     ------
@@ -218,10 +216,8 @@ def _check(summaries: Sequence[Summary]) -> None:
 
 
 def _base(summary: Summary) -> tuple[int, int | None] | None:
-    """Return what all parts must share of a numeric label's unit, its base and its exponent; None
-    if the label has classes.
-
-    The exponent is None for base 10, because decimal units can be converted.
+    """Return the base and the exponent of a numeric label's unit that all parts must share; None if
+    the label has classes. The exponent is None for base 10, because decimal units can be converted.
     """
     unit = summary.label.unit
     return None if unit is None else (unit.base, None if unit.base == 10 else unit.exponent)
@@ -229,9 +225,7 @@ def _base(summary: Summary) -> tuple[int, int | None] | None:
 
 def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
     """Return the columns of text files in which, in some part, the reading of a value depended on
-    the other values, for example whether the day comes first.
-
-    None if a part does not state them.
+    the other values; None if a part does not state them.
     """
     columns: dict[str, None] = {}
     for summary in summaries:
@@ -242,9 +236,7 @@ def _read_by_context(summaries: Sequence[Summary]) -> tuple[str, ...] | None:
 
 
 def _terms(summaries: Sequence[Summary]) -> Terms | None:
-    """Return the policy of the merged summary. If the policy of any part is locked (weaker rules
-    are refused) or binding (a different rule must be confirmed), so is this policy.
-    """
+    """Return the policy of the merged summary: locked, or binding, if that of any part is."""
     terms = [s.terms for s in summaries if s.terms is not None]
     if not terms:
         return None
@@ -254,9 +246,7 @@ def _terms(summaries: Sequence[Summary]) -> Terms | None:
 
 @dataclass(frozen=True, eq=False)
 class _PartCodes:
-    """For an attribute in one part, the index of each of its values among the values of the merged
-    attribute.
-    """
+    """The index of each value of an attribute in one part among those of the merged attribute."""
 
     summary: AttributeSummary
     values: Int32s
@@ -264,9 +254,7 @@ class _PartCodes:
 
 
 class _Merger:
-    """Merges summaries of the parts of a table, and translates codes of the parts to codes of the
-    merged summary.
-    """
+    """Merges summaries of parts, and translates codes of the parts to codes of the merged summary."""
 
     def __init__(self, summaries: Sequence[Summary]) -> None:
         self.summaries = summaries
@@ -324,8 +312,8 @@ class _Merger:
         )
 
     def _ends(self) -> tuple[int, int] | None:
-        """Return the smallest and the largest value of the numeric label over all parts of the
-        table; None if a part does not state them.
+        """Return the smallest and the largest value of the numeric label; None if a part does not
+        state them.
         """
         unit, ends = self._unit(), []
         for label in (summary.label for summary in self.summaries):
@@ -336,8 +324,8 @@ class _Merger:
         return min(ends), max(ends)
 
     def _unit(self) -> NumberUnit | None:
-        """Return the smallest unit that a numeric label has in any part. All numbers of the label
-        are multiples of it.
+        """Return the smallest unit of the numeric label in any part, of which all its numbers are
+        multiples.
         """
         units = [s.label.unit for s in self.summaries if s.label.unit is not None]
         return max(units, key=lambda unit: unit.exponent, default=None)
@@ -345,9 +333,7 @@ class _Merger:
     def _attribute(
         self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None
     ) -> AttributeSummary:
-        """Merge one attribute from its summaries in all `parts` of a table; `label` is given if the
-        attribute is the label.
-        """
+        """Merge one attribute from its summaries in all parts; `label` is given if it is the label."""
         first = parts[0]
         _check_parts(parts)
         codes, values = encode(pa.concat_arrays([part.values for part in parts]))
@@ -385,8 +371,8 @@ class _Merger:
         counts: Ints,
         parts: Sequence[_PartCodes],
     ) -> Int32s:
-        """Return the level of each value under one candidate: its group, or the level that rare
-        groups share. `candidates` has the candidate in each part.
+        """Return the level of each value under one candidate, which has the given form in each
+        part.
 
         If no part pools groups, the levels follow from the counts of the merged summary. Otherwise
         they are taken from a part with the most separate levels or from the merged counts,
@@ -417,9 +403,8 @@ class _Merger:
         data: ValueCounts,
         parts: Sequence[_PartCodes],
     ) -> Int32s | None:
-        """Return the range of each value under one candidate (neighbouring groups with about
-        equally many rows), computed from all counts or taken from a part. Return None if there are
-        no ranges.
+        """Return the range of each value under one candidate, computed from all counts or taken
+        from a part; None if there are no ranges.
 
         Parts that pool groups are tried first, those with the most separate levels before others,
         until ranges agree with every part. Raise `DataError` if none agree.
@@ -455,8 +440,8 @@ class _Merger:
         return added_pairs(parts, sizes, len(self.classes))
 
     def _in_unit(self, summary: Summary) -> PairCounts:
-        """Return the counts of pairs of attributes of a part, with the sums of a numeric label
-        converted to the unit that all parts share.
+        """Return the counts of pairs of a part, with a numeric label in the unit that all parts
+        share.
         """
         sums, part_unit, unit = summary.pairs.responses, summary.label.unit, self._unit()
         if sums is None or part_unit is None or unit is None:
@@ -491,9 +476,8 @@ class _Merger:
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
     ) -> tuple[Int32s, Int32s]:
-        """Return the codes of the column `name` in the frequency tables of all parts, joined one
-        after the other. The first array has the code of each cell, and the second one a value
-        (index) for each code.
+        """Return the code of each cell of a column in the frequency tables of all parts, joined one
+        after the other, and a value (index) for each code.
 
         Codes stand for the same groups or values as if the whole table were counted at once. If a
         part does not distinguish all values, a code stands for a set of values that no candidate
@@ -513,8 +497,8 @@ class _Merger:
         return np.concatenate(codes).astype(np.int32), first
 
     def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Int32s, Int32s]:
-        """Return two arrays on a label without candidate masks: for each cell of all parts, the
-        code of its class (or null) in the merged frequency table, and all codes.
+        """Return the code of the class (or null) of each cell of all parts, and all codes, for a
+        label without candidates.
         """
         codes = []
         for table, to_class in zip(tables, self.class_codes, strict=True):
@@ -543,10 +527,7 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
 
 
 def _atoms(part: _PartCodes, merged: AttributeSummary) -> Ints:
-    """Return where the A atoms of one part of a table are in the merged table, shape (A,): the
-    index of the atom of the same attribute after the merge. An atom is a set of values that no mask
-    distinguishes.
-    """
+    """Return the index of each atom of one part among those of the merged attribute, shape (A,)."""
     new_atoms = np.empty(part.summary.n_atoms, dtype=np.int64)
     new_atoms[part.summary.atoms] = merged.atoms[part.values]
     return new_atoms

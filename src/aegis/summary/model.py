@@ -117,17 +117,16 @@ class Candidate:
 
     @cached_property
     def noise(self) -> NoiseMask | None:
-        """The mask if it adds noise, otherwise None. Under a noise mask, each value is a group of
+        """The mask if it adds noise, otherwise None. Under such a mask, each value is a group of
         its own.
         """
         return self.mask if isinstance(self.mask, NoiseMask) else None
 
     @cached_property
     def in_order(self) -> tuple[Int32s, tuple[str, ...]]:
-        """The group of each of the V values, shape (V,), and the text of each group. The groups are
-        numbered by the first number in their text, then by the text (natural order).
-
-        Ordered distances need an order that an audit can repeat, and an audit sees only the texts.
+        """The group of each value, shape (V,), and the text of each group, in natural order: by the
+        first number in their text, then by the text. Ordered distances need an order that an audit
+        can repeat, and an audit sees only the texts.
         """
         rank, labels = in_natural_order(self.labels)
         return rank.astype(np.int32)[self.groups], labels
@@ -139,9 +138,7 @@ class Candidate:
 
     @property
     def scored(self) -> Int32s:
-        """The part of each atom that predictions of the accuracy of models use, shape (A,): its range
-        if the values are ordered, otherwise its level.
-        """
+        """The range of each atom if the values are ordered, otherwise its level, shape (A,)."""
         return self.levels if self.ranges is None else self.ranges
 
 
@@ -197,9 +194,7 @@ class AttributeSummary:
 
     @property
     def all_values(self) -> pa.Array:
-        """The V distinct values that the attribute has in the table, shape (V,), even if their
-        joint counts were withheld.
-        """
+        """The distinct values in the table, shape (V,), even if their joint counts were withheld."""
         return self.values if self.domain is None else self.domain.values
 
     @cached_property
@@ -214,26 +209,20 @@ class AttributeSummary:
 
     @property
     def excluded(self) -> bool:
-        """Whether measures of whole configurations leave out this attribute, because the table has
-        too many levels (`exclude_attributes` reduced it to one level).
-        """
+        """Whether measures of whole configurations leave out this attribute (`exclude_attributes`)."""
         return self.n_atoms == 1 and self.unmasked.size > 1
 
     @property
     def numbers(self) -> Floats | None:
-        """The V values as numbers, shape (V,), with NaN for null; None if the attribute has no
-        order.
-        """
+        """The values as numbers, shape (V,), with NaN for null; None if the attribute has no order."""
         if not self.kind.ordered:
             return None
         return numbers_of(self.all_values)
 
     @cached_property
     def atom_numbers(self) -> tuple[Floats, Floats]:
-        """For each of A atoms (sets of values that no mask distinguishes), how many distinct
-        numbers its labelled rows have, and the sum of these numbers, shape (A,) both.
-
-        Each distinct number counts once, so the result does not depend on counts that `withhold`
+        """How many distinct numbers the labelled rows of each atom have, and their sum, shape (A,)
+        both. Each number counts once, so the result does not depend on counts that `withhold`
         removes.
         """
         rows, atoms = self.joint.sum(axis=1), self.atoms
@@ -250,7 +239,7 @@ class AttributeSummary:
         return count, total
 
     def candidate(self, mask: Mask) -> Candidate:
-        """Return the candidate for `mask`, which may be the declared or the fitted mask.
+        """Return the candidate for a declared or fitted mask.
 
         Raises
         ------
@@ -275,8 +264,8 @@ class AttributeSummary:
 
     @cached_property
     def finest_key(self) -> Candidate | None:
-        """The candidate mask by whose groups of values the frequency table counts this attribute;
-        None if it counts the values themselves.
+        """The candidate by whose groups the frequency table counts this attribute; None: by its
+        values.
         """
         finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
         coarser = finest.size < len(self.values)
@@ -334,8 +323,8 @@ class LabelSummary:
 
     @property
     def weighted(self) -> Array:
-        """The number of rows in each of the C classes, or the sum of their weights if rows have
-        weights, shape (C,). Scores use these numbers.
+        """The number of rows of each class, or the sum of their weights, shape (C,). Scores use
+        these.
         """
         return self.counts if self.totals is None else self.totals
 
@@ -624,16 +613,9 @@ class TaskSummary:
 
 @dataclass(frozen=True, eq=False)
 class SeveralSummaries:
-    """Several labels, with the summary of the table for each, and how the advice combines the
-    labels.
-
-    Attributes
-    ----------
-    tasks
-        The labels, in the order of the policy.
-    serve
-        How the labels' results are combined, each of which is the share of a label's utility that
-        masks keep: their `mean` or the `worst` of them.
+    """Several labels, with the summary of the table for each, in the order of the policy, and how
+    the advice combines the shares of their utility that masks keep: by their `mean` or the `worst`
+    of them.
     """
 
     tasks: tuple[TaskSummary, ...]

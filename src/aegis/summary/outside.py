@@ -33,7 +33,7 @@ from aegis.sources import Source, open_table
 from aegis.summary.classes import PERSON, WEIGHT, cast_population, count_persons, count_population
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.codes import encode, settle
-from aegis.summary.frequency import FrequencyTable, combine, rows_by_key
+from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.model import Candidate, Summary
 from aegis.words import joined, json_fields, percent
 
@@ -81,9 +81,7 @@ class Outside:
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any], label: str | None = None) -> Outside:
-        """Rebuild the record from JSON values; earlier versions of Aegis wrote fewer fields.
-        `label` is the name of the label, if known.
-        """
+        """Rebuild the record from JSON values; earlier versions of Aegis wrote fewer fields."""
         few, implied = entries.get("singling"), entries.get("implied")
         return cls(
             rows=entries.get("rows"),
@@ -123,8 +121,8 @@ class Outside:
         )
 
     def _near_keys(self) -> tuple[str, ...]:
-        """Return a sentence for each column that is nearly a key. If there are many, return one
-        sentence for the label and one for all others.
+        """Return a sentence for each column that is nearly a key; if there are many, one for the
+        label and one for all others.
         """
         others = {name: n for name, n in self.near_keys.items() if name != self.label}
         if len(others) <= MOST_NAMED:
@@ -185,10 +183,9 @@ def _counted(
     """Yield a table for finding unique rows, and the names of those of its columns that represent
     the columns `covered` by the rule.
 
-    Column `v3` of the table has the values of `columns[3]`. If rows are counted and not persons
-    (the column `person`), each distinct row is kept once, with its number `n`. On a database
-    server, which compares texts slowly, the column `c` numbers the combinations of values in the
-    covered columns.
+    Column `v3` of the table has the values of `columns[3]`. If rows are counted and not persons,
+    each distinct row is kept once, with its number `n`. On a database server, which compares texts
+    slowly, the column `c` numbers the combinations of values in the covered columns.
     """
     named = {f"v{index}": table[name] for index, name in enumerate(columns)}
     keys = [f"v{index}" for index, name in enumerate(columns) if name in covered]
@@ -204,8 +201,8 @@ def _counted(
 
 
 def _sizes(table: ir.Table, columns: Sequence[str]) -> ir.Table:
-    """Return a query for three numbers: of the rows of a table, of the rows whose combination of
-    values in `columns` no other row has, and of different combinations.
+    """Return a query for three numbers: of rows, of rows whose combination of values in `columns`
+    no other row has, and of different combinations.
     """
     if PERSON in table.columns:
         sizes = count_persons(table, {name: table[name] for name in columns}, PERSON)
@@ -228,15 +225,13 @@ def outside_of(
     coded_rows: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
-    """Find the risks in a table from which the privacy rule does not protect; return None if it has
-    more than two million rows.
+    """Find the risks in a table from which the privacy rule does not protect; None if it has more
+    than two million rows.
 
     Parameters
     ----------
-    source
-        The table.
-    quasi
-        The quasi-identifiers, which the rule covers.
+    source, quasi
+        The table, and the quasi-identifiers, which the rule covers.
     table
         The rows to examine, if they were computed from the rows of the source.
     person
@@ -270,8 +265,8 @@ def _outside_in(
     keys: Sequence[str],
     label: str | None,
 ) -> Outside:
-    """Find the risks that the rule does not cover, in the rows that `_counted` yields. `keys` are
-    the columns of `table` that represent the quasi-identifiers.
+    """Find the risks in the table that `_counted` yields; `keys` are its columns that represent the
+    quasi-identifiers.
     """
     named = {name: f"v{index}" for index, name in enumerate(columns)}
 
@@ -318,23 +313,17 @@ def outside_of_codes(
     quasi: Sequence[str],
     label: str | None = None,
 ) -> Outside:
-    """Find the same risks as `outside_of`, in rows that are given as codes.
-
-    Parameters
-    ----------
-    codes
-        For each compared column, the code of the value of each of N rows, shape (N,).
-    values
-        For each compared column, its number of distinct values, without null.
-    quasi, label
-        The quasi-identifiers, which the rule covers; and the name of the label.
+    """Find the same risks as `outside_of` in rows that are given as codes: the code of each row,
+    shape (N,), and the number of distinct values without null (`values`), for each compared column.
     """
     rows = max((len(codes[name]) for name in values), default=0)
     covered = [name for name in values if name in quasi]
 
     def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
         wider = ([*covered, *names] for names in sets)
-        sizes = [rows_by_key(combine((codes[name] for name in names), rows)) for names in wider]
+        sizes = [
+            np.bincount(number(combine((codes[n] for n in names), rows))[1]) for names in wider
+        ]
         return [(int((size == 1).sum()), len(size)) for size in sizes]
 
     alone = count([tuple(name for name in values if name not in quasi)])[0][0]
@@ -342,9 +331,7 @@ def outside_of_codes(
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:
-    """Return the names of all columns whose type a mask accepts, except the column `person`; only
-    values of these columns can be compared.
-    """
+    """Return the columns whose type a mask accepts, except `person`; only these can be compared."""
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]
@@ -377,16 +364,8 @@ class Population:
     def with_people(
         self, table: ClassTable, frequency: FrequencyTable, choice: Mapping[str, Candidate]
     ) -> ClassTable:
-        """Add the number of people in the population to each class that a configuration forms.
-
-        Parameters
-        ----------
-        table
-            The classes, from `frequency.roll_up`.
-        frequency
-            The frequency table from which the classes were counted.
-        choice
-            The configuration: a candidate for each quasi-identifier.
+        """Add the number of people in the population to each class that a configuration (`choice`)
+        forms, which `frequency.roll_up` counted (`table`).
 
         Raises
         ------
@@ -417,17 +396,15 @@ class Population:
         return replace(table, population=sizes, absent=absent)
 
     def _counted(self, name: str, candidate: Candidate) -> Candidate:
-        """Return the candidate of the quasi-identifier `name`. If the frequency table counts
-        coarser groups than this candidate has, return the candidate with these groups.
+        """Return the candidate or, if the frequency table counts coarser groups, the one with these
+        groups.
         """
         finest = self.finest.get(name, candidate)
         return finest if candidate.size > finest.size else candidate
 
     def groups(self, name: str, candidate: Candidate) -> Ints:
-        """Return, for each value that the quasi-identifier `name` has in the population, its group
-        under a candidate mask.
-
-        Groups that do not occur in the table have the highest numbers.
+        """Return the group of each value that a quasi-identifier has in the population under a
+        candidate. Groups that do not occur in the table have the highest numbers.
         """
         key = (name, candidate.mask)
         if key not in self._groups:
@@ -444,10 +421,10 @@ class Population:
 
 
 def people_of(policy: Policy, source: Source | None) -> Source | None:
-    """Return the table of the population that the rule needs; None if the rule needs no population.
+    """Return the table of the population that the rule needs; None if it needs none.
 
-    It is the table that the policy names. If the policy names none, it is the table itself, where a
-    row represents as many people as its weight, and at least one person.
+    It is the table that the policy names or, without one, the table itself, where a row represents
+    as many people as its weight, and at least one person.
 
     Raises
     ------
@@ -470,9 +447,7 @@ def people_of(policy: Policy, source: Source | None) -> Source | None:
 
 
 def _people_are_counted(policy: Policy, people: float, rows: int) -> bool:
-    """Return whether the weights of the `rows` rows of a table, which add up to `people`, say how
-    many people each row represents.
-    """
+    """Return whether the weights of `rows` rows, which add up to `people`, count people."""
     if people >= rows and policy.person is None:
         return True
     if policy.privacy.needs_population and policy.person is not None:
@@ -501,7 +476,7 @@ def population_of(policy: Policy, summary: Summary, source: Source | None) -> Po
         another type. Or people are counted by weights, and there is only a summary.
     PolicyError
         The policy counts persons, or classes are counted in the engine, or the weights of rows,
-        which the population follows from, are not numbers of people.
+        from which the population follows, are not numbers of people.
     """
     if policy.population is not None and policy.person is not None and policy.privacy.by_crowd:
         raise PolicyError(

@@ -1,8 +1,10 @@
 """Count co-occurrences in an engine outside this process, which returns only aggregates.
 
-The engine computes the atoms of each row and stores them in a temporary table of small integers.
-Each GROUP BY on this table counts a few attributes together; a query has several GROUP BYs. The
-counts of each pair of attributes are sums of these counts.
+An atom is a set of values that no candidate mask distinguishes. The engine computes the atoms of
+each row and stores them in a temporary table of small integers: `a0`, `a1`, ... (atoms), `y`
+(class), `f` (fold), and possibly `u` (unit), `r` (numeric label) and `w` (weight). Each GROUP BY on
+this table counts a few attributes together; a query has several GROUP BYs. The counts of each pair
+of attributes are sums of these counts.
 
 If there are few rows, Spark counts the combinations of all atoms with one GROUP BY instead, and
 this process counts the pairs.
@@ -45,9 +47,8 @@ _NOWHERE = -1
 
 
 def _joint(index: Ints, count: Ints, size: int, width: int) -> Ints:
-    """Return the number of rows by atom (set of values), class and fold for an attribute with
-    `size` atoms, shape (size, width). `width` is the number of classes times folds. `index` and
-    `count` have the flat index and the rows of each cell of the attribute paired with itself.
+    """Return the rows by atom, class and fold of an attribute, shape (size, width), from the cells
+    of the attribute paired with itself. `width` is the number of classes times folds.
     """
     cell, column = np.divmod(index, width)
     joint = np.zeros((size, width), dtype=np.int64)
@@ -75,7 +76,7 @@ def count_pairs_in_engine(
     source, rows
         The source whose engine runs the queries, and the rows to count (all or a sample).
     attributes
-        The attributes, with the atom (a set of values) of each of their values.
+        The attributes, with the atom of each of their values.
     label, classes
         A function that returns the class of each row (rows without one do not count); all classes.
     step
@@ -124,16 +125,12 @@ def read_combinations(
     label: Callable[[ir.Table], ir.Value],
     classes: pa.Array,
 ) -> Chunk:
-    """Return the atoms (sets of values) and the class of each row with a class, in arbitrary order.
+    """Return the atoms and the class of each row with a class, in arbitrary order; there must be
+    few rows.
 
-    The engine of `source` counts how many of the `rows` have each combination of atoms and class,
-    and only these counts are read. They arrive as whole numbers whose digits are the atoms and the
-    class, several to a number.
-
-    Parameters
-    ----------
-    source, rows, attributes, label, classes
-        As in `count_pairs_in_engine`; there must be few rows.
+    The engine counts how many of the `rows` have each combination of atoms and class, and only
+    these counts are read. They arrive as whole numbers whose digits are the atoms and the class,
+    several to a number. The arguments are as in `count_pairs_in_engine`.
     """
     small = _atoms(source, rows.mutate(aegis_y=label(rows)), attributes, classes)
     names = [*(f"a{i}" for i in range(len(attributes))), "y"]
@@ -161,8 +158,8 @@ def read_combinations(
 
 
 def _key(table: ir.Table, columns: Sequence[str], sizes: Sequence[int]) -> ir.IntegerValue:
-    """Return an expression for one whole number whose digits are the values of these columns.
-    `sizes` has the number of possible values of each column, which are 0, 1, ...
+    """Return an expression for one whole number whose digits are the values of these columns, which
+    are below `sizes`.
     """
     key: ir.IntegerValue = ibis.literal(0, type="int64")
     for name, size in zip(columns, sizes, strict=True):
@@ -171,16 +168,12 @@ def _key(table: ir.Table, columns: Sequence[str], sizes: Sequence[int]) -> ir.In
 
 
 def _counted(table: ir.Table) -> ir.Value:
-    """Return an expression for the number of rows of a table or group or, if the table has a column
-    `w` of weights, for the sum of their weights.
-    """
+    """Return an expression for the number of rows, or for the sum of their weights `w`."""
     return table["w"].sum().cast("int64") if "w" in table.columns else table.count()
 
 
 def _weights(source: Source, small_table: ir.Table) -> tuple[int, WeightSums]:
-    """Return the number of rows and the sums of their weights. `small_table` has the weight of each
-    row in the column `w`.
-    """
+    """Return the number of rows and the sums of their weights `w`."""
     result = source.collect(small_table.group_by("w").aggregate(n=small_table.count()))
     pairs = list(zip(result["w"].to_pylist(), result["n"].to_pylist(), strict=True))
     rows = sum(int(n) for _, n in pairs)
@@ -194,8 +187,7 @@ def _atoms(
     attributes: Mapping[str, AttributeSummary],
     classes: pa.Array,
 ) -> ir.Table:
-    """Return a table with the class and the atoms (sets of values) of each labelled row. It also
-    has the row's unit (`u`), numeric label (`r`) and weight (`w`), if `labelled` has them as
+    """Return the temporary table without folds, from a table with `aegis_y`, and possibly
     `aegis_u`, `aegis_r` and `aegis_w`.
     """
     encodings: dict[str, tuple[str, pa.Array, Array]] = {
@@ -212,10 +204,8 @@ def _atoms(
 
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
-    """Add a column `f` with the fold to a table. The table has the columns `y` (class), `a0`, `a1`,
-    ... (atoms, which are sets of values), and possibly `r` (numeric label) and `w` (weight).
-
-    If the table has a column `u`, all rows with the same `u` get the same fold.
+    """Add the fold `f` to the temporary table. If it has a column `u`, all rows with the same `u`
+    get the same fold.
     """
     columns = [name for name in table.columns if name != "u"]
     if dealer.folds == 1:
@@ -243,9 +233,9 @@ def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
 def _with_codes(
     source: Source, table: ir.Table, code: str, column: str, values: pa.Array, codes: Array
 ) -> tuple[ir.Table, Callable[[ir.Table], ir.Value]]:
-    """Replace the values of `column` by codes. Return a table, and a function that computes each
-    row's code from this table or from any table with all its columns. `values` has the distinct
-    values, and `codes` the code of each.
+    """Return a table, and a function that computes the code of the value of `column` in each row
+    from this table or from any table with all its columns. `values` has the distinct values, and
+    `codes` the code of each.
 
     If there are few values, the returned table is `table`. If there are many, it is `table` joined
     with an uploaded table of values and codes, whose column names end in `code`.
@@ -285,9 +275,7 @@ def _with_codes(
 def _responses(
     source: Source, small_table: ir.Table, sizes: Sequence[int], folds: int
 ) -> ResponseSums:
-    """Return the sums of a numeric label by fold and atom (set of values), from the number of rows
-    with each value of the label. `sizes` has the number of atoms of each attribute.
-    """
+    """Return the sums of a numeric label by fold and atom."""
     weighted = "w" in small_table.columns
     total = small_table["r"].sum().cast("int64")
     if weighted:  # sums may take more than 64 bits
@@ -310,9 +298,9 @@ def _responses(
 
 
 def _spread(attribute: AttributeSummary) -> float:
-    """Return the effective number of atoms (sets of values) of an attribute: so many equally
-    frequent atoms would give about as many combinations with other attributes. It is at most the
-    number of atoms, and smaller if some are rare.
+    """Return the effective number of atoms of an attribute: so many equally frequent atoms would
+    give about as many combinations with other attributes. It is smaller than the number of atoms if
+    some are rare.
     """
     shares = np.bincount(attribute.atoms, attribute.counts) / max(attribute.counts.sum(), 1)
     return float(np.sqrt(shares).sum() ** 2)
@@ -359,8 +347,8 @@ def joint_sets(
 
 @dataclass(frozen=True, eq=False)
 class _JointCounts:
-    """The number of rows by the atoms (sets of values) of several attributes, by class and by fold,
-    for the cells that have rows.
+    """The number of rows by the atoms of several attributes, by class and by fold, for the cells
+    that have rows.
 
     Attributes
     ----------
@@ -369,7 +357,8 @@ class _JointCounts:
     width
         Number of classes times number of folds.
     index, count
-        Flat index and number of rows of each cell. Atoms, class and fold are the digits of the index.
+        Flat index and number of rows of each cell. Atoms, class and fold are the digits of the
+        index.
     """
 
     members: tuple[int, ...]
@@ -384,10 +373,8 @@ class _JointCounts:
         return [(i, j) for i in self.members for j in self.members if i <= j]
 
     def of(self, pair: tuple[int, int]) -> tuple[Ints, Ints]:
-        """Return the cells of a pair that have rows: flat index, ascending, and number of rows.
-
-        The flat index is the index of the pair of atoms (sets of values) times `width`, plus class
-        times folds, plus fold.
+        """Return the cells of a pair that have rows: flat index, ascending, and number of rows. The
+        index is that of the pair of atoms times `width`, plus class times folds, plus fold.
         """
         if self.index.min(initial=0) < 0:  # a value without a code
             raise table_changed()
@@ -406,10 +393,7 @@ def _count(
     width: int,
     folds: int,
 ) -> Iterator[_JointCounts]:
-    """Yield the counts of each set of attributes in `together`, by atoms (sets of values), class
-    and fold, all from one query. `sizes` has the number of atoms of each attribute, `width` is the
-    number of classes times `folds`, and `small_table` has the rows.
-    """
+    """Yield the counts of each set of attributes in `together`, all from one query."""
     # A key of one number: PostgreSQL takes longer to group by four columns.
     last = small_table["y"].cast("int64") * folds + small_table["f"]
     queries = []

@@ -73,11 +73,9 @@ class NumberUnit:
 
     @classmethod
     def of(cls, numbers: Floats, rows: int, most_bits: int = MOST_BITS) -> NumberUnit:
-        """Return the unit in which Aegis stores these finite numbers: the last decimal place, if
-        they have decimals.
-
-        In this unit, each number needs at most `most_bits` bits, and the sum over `rows` rows fits
-        into 64 bits.
+        """Return the unit in which finite numbers are stored: the last decimal place, if they have
+        decimals. Each number needs at most `most_bits` bits, and the sum over `rows` rows fits into
+        64 bits.
 
         Examples
         --------
@@ -104,9 +102,7 @@ class NumberUnit:
         self, values: pa.Array, what: str = "number to predict", most_bits: int = MOST_BITS
     ) -> Ints:
         """Convert the values of a column to whole numbers of units of at most `most_bits` bits;
-        missing values become 0.
-
-        `what` is the name of the values in error messages.
+        missing values become 0. `what` names the values in errors.
 
         Raises
         ------
@@ -127,8 +123,8 @@ class NumberUnit:
         )
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return an expression by which the engine converts a column to units. It is null if the
-        value is missing.
+        """Return an expression by which the engine converts a column to units; null if it is
+        missing.
         """
         scaled = column.cast("float64") * (float(self.base) ** self.exponent)
         return (scaled + 0.5).floor().cast("int64")
@@ -141,9 +137,8 @@ def present(column: ir.Column) -> ir.BooleanValue:
 
 
 def check_number(column: ir.Column, values: pa.Array, masked: str = "") -> Floats:
-    """Return the values of a numeric label as floats; missing values become NaN.
-
-    If the values are masked, errors end with the text `masked`.
+    """Return the values of a numeric label as floats; missing values become NaN. If the values are
+    masked, errors end with the text `masked`.
 
     Raises
     ------
@@ -229,11 +224,8 @@ class ResponseSums:
         return math.sqrt(Fraction(square * rows - total**2, rows**2))
 
     def regrouped(self, moved: Sequence[Integers], sizes: Sequence[int]) -> ResponseSums:
-        """Return the sums by coarser atoms. An atom is a set of values that is summed together;
-        each new atom merges some old ones.
-
-        For each attribute, `moved` has the new atom of each old atom, and `sizes` the number of new
-        atoms.
+        """Return the sums by coarser atoms: `moved` has the new atom of each old one, and `sizes`
+        their number.
         """
         sums = [np.zeros((self.folds, size), dtype=self.total.dtype) for size in sizes]
         for old, new, atoms in zip(self.sums, sums, moved, strict=True):
@@ -242,9 +234,7 @@ class ResponseSums:
         return ResponseSums(tuple(sums), self.total, self.squares)
 
     def plus(self, other: ResponseSums) -> ResponseSums:
-        """Return the sums over these rows and other rows together. Both must have the same atoms
-        (sets of values) and folds.
-        """
+        """Return the sums over these and other rows, with the same atoms and folds."""
         return ResponseSums(
             tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
             self.total + other.total,
@@ -260,20 +250,9 @@ class ResponseSums:
         )
 
     def in_rows(self, atom_weights: Sequence[Array], rows: Array, scale: float) -> ResponseSums:
-        """Return the sums of the label minus its mean, as floats, with each row counted by its
-        number of effective rows (its weight times `scale`).
-
-        The mean is rounded to a whole unit of the label.
-
-        Parameters
-        ----------
-        atom_weights
-            For each attribute i, the weights by fold (F folds) and by its A_i atoms (sets of
-            values), in units, shape (F, A_i).
-        rows
-            The weights by fold, in units, shape (F,).
-        scale
-            Number of effective rows per unit of weight.
+        """Return the sums of the label minus its mean, rounded to a whole unit, as floats, with
+        each row counted by its weight times `scale`. `atom_weights` has the weights of each
+        attribute by fold and atom, shape (F, A_i), and `rows` those by fold, (F,), in units.
         """
         weights = [int(weight) for weight in rows]
         centre = self.centre(sum(weights))
@@ -319,16 +298,8 @@ class ResponseSums:
 
 
 class ResponseCounter:
-    """Adds up a numeric label over the rows of a table, chunk by chunk.
-
-    Parameters
-    ----------
-    sizes
-        Number of atoms (sets of values that are summed together) of each attribute.
-    folds
-        Number of folds F.
-    weighted
-        Whether rows have weights.
+    """Adds up a numeric label over the rows of a table, chunk by chunk. `sizes` has the number of
+    atoms of each attribute.
     """
 
     def __init__(self, sizes: Sequence[int], folds: int, *, weighted: bool = False) -> None:
@@ -341,8 +312,8 @@ class ResponseCounter:
     def add(
         self, codes: Sequence[Integers], fold: Ints, response: Ints, weights: Ints | None = None
     ) -> None:
-        """Add a chunk of rows: for each attribute the atom (set of values) of each row; then the
-        fold, the label in units, and the weight of each row.
+        """Add a chunk of rows: the atom of each row for each attribute, its fold, label in units,
+        and weight.
         """
         of_rows = response if weights is None else response * weights
         for sums, code, size in zip(self._sums, codes, self._sizes, strict=True):
@@ -357,8 +328,8 @@ class ResponseCounter:
                 self._squares[number] += int((of_rows[here].astype(object) * response[here]).sum())
 
     def _summed(self, key: Ints, values: Ints, size: int) -> Array:
-        """Sum `values` by `key`, from 0 to `size` - 1, shape (size,). If rows have weights, the
-        sums are Python's integers.
+        """Sum `values` by `key`, shape (size,). If rows have weights, the sums are Python's
+        integers.
         """
         if self._total.dtype != object:
             return exact_sums(key, values, size)
@@ -376,9 +347,7 @@ class ResponseCounter:
         weights: Ints | None = None,
     ) -> ResponseSums | None:
         """Return the sums of the numeric label over these rows; None if the label is not a number.
-        `codes` has, for each attribute, the atom (set of values) of each row, and `sizes` the
-        number of atoms. `fold`, `response` and `weights` are the fold, the label in units and the
-        weight of each row.
+        The arguments are as in `add`.
         """
         if response is None:
             return None
@@ -392,9 +361,7 @@ class ResponseCounter:
 
 
 def exact_sums(key: Array, values: Ints, size: int) -> Ints:
-    """Sum integers by key, from 0 to `size` - 1, shape (size,). The result is exact if it is below
-    2**62.
-    """
+    """Sum integers by key, shape (size,). The result is exact if it is below 2**62."""
     if len(values) * int(np.abs(values).max(initial=0)) < 1 << 53:  # exact as floats
         return np.bincount(key, weights=values, minlength=size).astype(np.int64)
     parts = [
@@ -405,9 +372,7 @@ def exact_sums(key: Array, values: Ints, size: int) -> Ints:
 
 
 def halves(values: Array) -> tuple[Array, Array]:
-    """Split integers of any size into their higher and their lower bits, as two arrays. The lower
-    bits are never negative.
-    """
+    """Split integers of any size into their higher and their lower bits, which are never negative."""
     return values >> _LOW, values & ((1 << _LOW) - 1)
 
 
@@ -429,7 +394,7 @@ def exact_squares(values: Ints) -> int:
 
 
 def rows_with_number(column: ir.Column, name: str) -> ir.Value:
-    """Return an expression for the class of a row: `name`, the only class, if its number is
-    present, else null.
+    """Return an expression for the class of a row: `name`, the only class, or null without a
+    number.
     """
     return ibis.cases((present(column), ibis.literal(name)), else_=ibis.null("string"))

@@ -95,11 +95,8 @@ class AtomRows:
     response: Ints | None = None
 
     def deviation_sums(self, key: Ints, size: int, power: int = 1) -> Floats:
-        """Sum the deviations of the numeric label from its mean (`power` 1), or their squares
-        (`power` 2), by the key of each row.
-
-        The result has shape (size,). If rows have weights, each deviation counts as often as its
-        row.
+        """Sum the deviations of the numeric label from its mean, to this power, by the key of each
+        row, shape (size,). If rows have weights, each deviation counts as often as its row.
         """
         if self.response is None:
             raise InternalError("These rows have no number to predict.")
@@ -111,8 +108,8 @@ class AtomRows:
         return summed if self.in_rows is None else self.in_rows.in_rows(summed)
 
     def pair(self, i: int, j: int) -> PairArrays:
-        """Count the rows by the atoms (sets of values) of the attributes i and j, by class and by
-        fold; return the flat indices of the non-empty cells, and their numbers of rows.
+        """Count the rows by the atoms of two attributes, by class and by fold, as `split_folds`
+        returns them.
         """
         space = self.sizes[i] * self.sizes[j] * self._columns
         if self.is_dense(i, j):
@@ -136,8 +133,8 @@ class AtomRows:
         return p == q or cells <= _CELLS_PER_ROW * len(self.label)
 
     def of_parts(self, i: int, j: int) -> Array:
-        """Count the rows by the atoms of two attributes, and by class and fold together, shape (A_i,
-        A_j, C F), from the counts of their parts. Their combinations must be few (`is_dense`).
+        """Count the rows by the atoms of two attributes, and by class and fold together, shape
+        (A_i, A_j, C F), from the counts of their parts, if `is_dense`.
         """
         p, q = self._part_of[i], self._part_of[j]
         if p > q:
@@ -151,7 +148,7 @@ class AtomRows:
 
     def _by_atoms(self, first: _Part, second: _Part) -> Array:
         """Count the rows by the atoms of the attributes of two parts, and by class and fold
-        together, shape (A, B, C F), for A atoms of the first and B atoms of the second part.
+        together, shape (A, B, C F).
         """
         counted = self._joint(first, second).reshape(first.size, -1)
         atoms = second.by_atom(first.by_atom(counted).reshape(-1, second.size, self._columns))
@@ -187,8 +184,8 @@ class AtomRows:
 
     @cached_property
     def _parts(self) -> list[_Part]:
-        """The attributes, of which those with few atoms are joined: so few that the counts of two
-        such parts have at most a quarter of the cells that are allowed.
+        """The attributes, of which those with few atoms are joined, so that the counts of two such
+        parts have at most a quarter of the cells that are allowed.
         """
         cells = _CELLS_PER_ROW * len(self.label) / self._columns
         most = isqrt(int(cells / 4))
@@ -210,17 +207,16 @@ class AtomRows:
         return (self.label * self.folds + self.fold).astype(np.int32)
 
     def joint(self, i: int) -> Ints:
-        """Count the rows by the A_i atoms (sets of values) of attribute i, and by C classes and F
-        folds, shape (A_i, C F).
+        """Count the rows by the atoms of an attribute, and by class and fold together, shape (A_i,
+        C F).
         """
         key = self.codes[i].astype(np.int64) * self._columns + self._column
         counted = np.bincount(key, weights=self.weights, minlength=self.sizes[i] * self._columns)
         return counted.astype(np.int64).reshape(-1, self._columns)
 
     def gram(self, rows: npt.NDArray[np.intp] | None = None) -> Floats:
-        """Count, for each pair of the D atoms of all attributes, the rows that have both atoms,
-        shape (D, D). An atom is a set of values of an attribute. Only the rows with the indices
-        `rows` are counted, or all.
+        """Count the rows that have both atoms of each pair of the D atoms of all attributes, shape
+        (D, D): those with the indices `rows`, or all.
         """
         # Attributes with few atoms are joined, so that one table counts several pairs at once.
         parts = [_Part.of(self, members, rows) for members in _joined(self.sizes, _TOGETHER)]
@@ -249,15 +245,12 @@ class AtomRows:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Several attributes that are counted as one variable. Each value of the variable is a
-    combination of atoms (sets of values) of the attributes.
+    """Several attributes that are counted as one variable, whose values are combinations of atoms.
 
     Attributes
     ----------
-    members
-        Indices of the attributes.
-    sizes
-        The number of atoms of each attribute.
+    members, sizes
+        Indices of the attributes, and the number of atoms of each.
     code
         The combination of atoms in each of N rows, shape (N,), in the smallest integer type.
     size
@@ -295,9 +288,7 @@ class _Part:
         return cls(members, sizes, code, combined, np.concatenate(incidence).astype(np.float64))
 
     def by_atom(self, counted: Array) -> Array:
-        """Return the number of rows with each atom (set of values) of the attributes, from
-        `counted`, the number of rows with each combination of atoms.
-        """
+        """Return the rows with each atom of the attributes, from those with each combination."""
         return counted if self.incidence is None else self.incidence.astype(counted.dtype) @ counted
 
     def rows(self, attribute: int) -> slice:
@@ -307,8 +298,8 @@ class _Part:
         return slice(start, start + self.sizes[position])
 
     def of_members(self, i: int, j: int, counted: Array) -> Array:
-        """Return the number of rows with each pair of atoms of two of the attributes, from
-        `counted`, the number of rows with each combination of atoms, shape (combinations, C).
+        """Return the rows with each pair of atoms of two of the attributes, from those with each
+        combination, shape (combinations, C).
         """
         assert self.incidence is not None
         first, second = self.incidence[self.rows(i)], self.incidence[self.rows(j)]
@@ -317,8 +308,8 @@ class _Part:
 
 
 def _joined(sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Divide attributes, given their numbers of atoms (`sizes`), into sets with at most `most`
-    combinations of atoms (sets of values). An attribute with more atoms is a set by itself.
+    """Divide attributes, given their numbers of atoms, into sets with at most `most` combinations.
+    An attribute with more atoms is a set by itself.
     """
     parts: list[list[int]] = []
     combined = 1
@@ -334,13 +325,7 @@ def _joined(sizes: Sequence[int], most: int) -> list[list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class RowPairCounts(PairCounts):
-    """The joint counts of pairs of attributes. They are computed from the rows at their first use.
-
-    Attributes
-    ----------
-    atom_rows
-        The rows.
-    """
+    """The joint counts of pairs of attributes, computed from `atom_rows` at their first use."""
 
     atom_rows: AtomRows = field(kw_only=True)
 
@@ -348,15 +333,13 @@ class RowPairCounts(PairCounts):
         return super()._weighted(weights) | {"atom_rows": replace(self.atom_rows, in_rows=weights)}
 
     def is_dense(self, i: int, j: int, folds: int) -> bool:
-        """Return whether the atoms (sets of values) of two attributes have so few combinations that
-        a dense array of `folds` folds counts them faster. Sums of weights are always listed.
+        """Return whether the atoms of two attributes have so few combinations that a dense array
+        counts them faster. Sums of weights are always listed.
         """
         return self.weights is None and self._dealt(folds).is_dense(i, j)
 
     def table(self, i: int, j: int, folds: int) -> Array:
-        """Count the rows by the atoms (sets of values) of two attributes, and by C classes and K
-        folds, shape (A_i, A_j, C, K), if `is_dense`.
-        """
+        """See `PairCounts.table`."""
         block = self._dealt(folds).of_parts(i, j)
         return block.reshape(*block.shape[:2], self.classes, folds)
 
@@ -367,30 +350,24 @@ class RowPairCounts(PairCounts):
 
     @property
     def dense(self) -> bool:
-        """Whether the matrix of the pairs of all atoms (sets of values) is small enough to be
-        counted from the rows.
-        """
+        """Whether the matrix of all atoms is small enough to be counted from the rows."""
         return int(self.offsets[-1]) ** 2 <= _MOST_CELLS
 
     @cached_property
     def total(self) -> Matrix:
-        """The number of rows that have both atoms (sets of values) of each pair of the D atoms of
-        all attributes, in all classes together, shape (D, D), symmetric.
-        """
+        """See `PairCounts.total`."""
         if not self.dense:
             return self.total_of_pairs()
         return self.atom_rows.gram()
 
     def total_in(self, fold: int) -> Floats:
-        """Count the rows of one fold that have both atoms (sets of values) of each pair of the D
-        atoms of all attributes, in all classes together, shape (D, D).
-        """
+        """Count the rows of one fold as `total`, shape (D, D)."""
         return self.atom_rows.gram(np.flatnonzero(self.atom_rows.fold == fold))
 
 
 def _counts_by_pair(rows: AtomRows, attributes: int) -> list[Mapping[Pair, Any]]:
-    """Return five mappings by pair of attributes, one for each array of counts: `index` and `count`
-    of `PairCounts`; `cell`, `fold` and `count` of `FoldCounts`. The pairs used last are cached.
+    """Return five mappings by pair of attributes, one for each array that `split_folds` returns.
+    The pairs used last are cached.
     """
     cache: BoundedCache[Pair, PairArrays] = BoundedCache(
         _CACHE_BYTES, lambda arrays: sum(array.nbytes for array in arrays)
@@ -420,14 +397,13 @@ def count_row_pairs(
     Parameters
     ----------
     names, sizes, classes
-        The attributes, their numbers of atoms (sets of values), and the number of classes.
+        The attributes, their numbers of atoms, and the number of classes.
     codes, label
         For each attribute, the atom of each row; and the class of each row.
     dealer
         Assigns the rows to folds.
     response, weights
-        The numeric label of each row in its unit, as an integer (None: it has classes), and the
-        weight of each row in its unit (None: each counts once).
+        The numeric label and the weight of each row in units; None without.
     content
         What the dealer computes from the codes, if it is known (`Dealer.content`).
     """

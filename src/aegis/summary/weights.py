@@ -77,10 +77,8 @@ class WeightSums:
 
     @property
     def step(self) -> float:
-        """The number of effective rows per `divisor` units of weight, for converting sums of
-        weights w to effective rows. There are (sum of w)^2 / (sum of w^2) effective rows in total.
-
-        The number has so few bits that sums of effective rows are exact floats.
+        """The number of effective rows per `divisor` units of weight, with so few bits that sums of
+        effective rows are exact floats.
         """
         if not self.squares:
             return 0.0
@@ -90,17 +88,14 @@ class WeightSums:
         return float(round(exact * Fraction(2) ** shift) / Fraction(2) ** shift)
 
     def in_rows(self, counts: Array) -> Floats:
-        """Convert sums of row weights, whole multiples of the unit of weight, to numbers of
-        effective rows. All rows together have (sum of w)^2 / (sum of w^2) effective rows, for
-        weights w.
+        """Convert sums of row weights w to effective rows; all rows have (sum of w)^2 / (sum of
+        w^2).
         """
         return (counts // self.divisor) * self.step
 
     @property
     def rows(self) -> float:
-        """The effective number of rows, (sum of w)^2 / (sum of w^2) for weights w, computed with
-        the rounded factor `step`, as all counts are. So it may differ from `effective` by rounding.
-        """
+        """The effective number of rows, computed with the rounded factor `step`, as all counts are."""
         return (self.total // self.divisor) * self.step
 
     def plus(self, other: WeightSums) -> WeightSums:
@@ -143,9 +138,8 @@ class TableWeights:
 
     @property
     def population(self) -> float:
-        """Sum of the weights of all rows.
-
-        It is a number of persons if each weight is the number of persons that a row represents.
+        """Sum of the weights of all rows: of persons, if each weight is the number of persons of a
+        row.
         """
         return float(self.sums.total * self.unit.exact)
 
@@ -186,8 +180,8 @@ class RowWeights:
     def read(
         cls, column: ir.Column, values: pa.Array, counts: Ints, unit: NumberUnit | None = None
     ) -> RowWeights:
-        """Check the weights of a table, and express all of them as whole numbers of `unit`; if it
-        is None, choose a unit. `values` are the distinct weights, and `counts` the rows of each.
+        """Check the weights of a table, and express them as whole numbers of `unit`, or of one that
+        is chosen. `values` are the distinct weights, and `counts` the rows of each.
 
         Raises
         ------

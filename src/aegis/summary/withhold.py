@@ -89,9 +89,8 @@ def _refuse_noise(attribute: AttributeSummary) -> None:
 def _coarse(
     attribute: AttributeSummary, cells: Int32s, information: Information, max_levels: int
 ) -> tuple[AttributeSummary, Int32s]:
-    """Merge the values of an attribute into cells (sets of values that no candidate distinguishes).
-    Return the attribute, and the new atom of each old atom. `cells` has the cell of each value, and
-    `information` says which counts of single values to keep.
+    """Merge the values of an attribute into `cells`. Return the attribute, with the counts of
+    single values that `information` keeps, and the new atom of each old atom.
     """
     if int(cells.max(initial=-1)) + 1 == len(attribute.values):
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
@@ -140,9 +139,8 @@ def _coarse(
 
 
 def _baseline_ranges(attribute: AttributeSummary, atoms: Int32s, max_levels: int) -> Int32s | None:
-    """Return the range (neighbouring values with about equally many rows) of each new atom (set of
-    values), if the attribute is unmasked; None if its values have no order. `atoms` has the new
-    atom of each old atom.
+    """Return the range of each new atom if the attribute is unmasked; None if its values have no
+    order. `atoms` has the new atom of each old atom.
     """
     if not attribute.kind.ordered:
         return None
@@ -152,9 +150,7 @@ def _baseline_ranges(attribute: AttributeSummary, atoms: Int32s, max_levels: int
 
 
 def _coarser(pairs: PairCounts, moved: Sequence[Int32s]) -> PairCounts:
-    """Return the counts of pairs of attributes after atoms (sets of values) are merged. For each
-    attribute, `moved` has the new atom of each old atom.
-    """
+    """Return the counts of pairs after atoms are merged; `moved` has the new atom of each old one."""
     sizes = tuple(int(atoms.max(initial=-1)) + 1 for atoms in moved)
     part = PartOfPairs(pairs, moved, np.arange(pairs.classes))
     return added_pairs([part], sizes, pairs.classes)
@@ -163,9 +159,7 @@ def _coarser(pairs: PairCounts, moved: Sequence[Int32s]) -> PairCounts:
 def _counted(
     frequency: FrequencyTable | None, cells: Mapping[str, Int32s]
 ) -> FrequencyTable | None:
-    """Return the frequency table with cells (sets of values) in place of values. `cells` has the
-    cell of each value, by column; columns that it lacks do not change.
-    """
+    """Return the frequency table with cells in place of values, for the columns in `cells`."""
     if frequency is None:
         return None
     codes, representatives = {}, {}

@@ -1,9 +1,11 @@
 """Search boxes by best-first branch and bound; a result is available at any time, and a proof at
 the end.
 
-A box is a set of configurations: it has a domain of candidate masks for each variable. In its
-coarsest corner, each variable has the coarsest grouping of its domain. The search continues in a
-box only while its coarsest corner meets the monotone criteria of the rule.
+A box is a set of configurations: it has a domain of candidate masks for each variable, as a bit
+mask. A configuration is a box of single candidates. In the coarsest corner of a box, each variable
+has the coarsest grouping of its domain. The search continues in a box only while its coarsest
+corner meets the monotone criteria of the rule. Values of the objective are signed: negated if
+smaller values are better.
 
 The search takes the box with the largest bound, and removes candidates that cannot beat the best
 known configuration. Without them, the coarsest corner is finer. So the rule excludes fine
@@ -76,19 +78,8 @@ _LONG, _FILLED = 50, 5
 
 
 class OpenBox(NamedTuple):
-    """A box (a set of candidate masks for each attribute) that the search has not yet excluded,
-    because it may contain a better configuration than the best known one.
-
-    A signed value is the value of the objective, negated if smaller values are better.
-
-    Attributes
-    ----------
-    bound
-        Upper bound of the signed values of the configurations in the box.
-    box
-        For each attribute, the set of candidates as a bit mask: bit i is set for candidate i.
-    tight
-        Whether candidates that cannot be the best have already been removed.
+    """A box that the search has not yet excluded, with the upper bound of its values. `tight` says
+    that candidates that cannot be the best have already been removed.
     """
 
     bound: float
@@ -100,16 +91,12 @@ class OpenBox(NamedTuple):
 class Found:
     """The result of a search so far. It can be read at any time.
 
-    A box has a set of candidate masks for each attribute. A signed value is the value of the
-    objective, negated if smaller values are better.
-
     Attributes
     ----------
     best
-        The signed values of the best configurations, with the configurations as boxes of single
-        candidates, best first.
+        The values of the best configurations, with the configurations, best first.
     bound
-        Upper bound of the signed values of all configurations, including those in `best`.
+        Upper bound of the values of all configurations, including those in `best`.
     nodes
         Number of boxes that were split.
     complete
@@ -118,7 +105,7 @@ class Found:
     interrupted
         Whether the user stopped the search.
     beyond
-        Upper bound of the signed values of all configurations outside of `best`.
+        Upper bound of the values of all configurations outside of `best`.
     open
         The boxes that were not searched, largest bound first; a later search can continue with
         them.
@@ -143,8 +130,8 @@ class Found:
 
 @contextmanager
 def until_stopped(outcome: Found) -> Iterator[None]:
-    """Return a context for a `with` block. If time runs out or the user interrupts, the block ends
-    without an error. An interrupt is recorded in `outcome.interrupted`.
+    """Return a context that ends without an error if time runs out or the user interrupts. An
+    interrupt is recorded in `outcome.interrupted`.
     """
     try:
         yield
@@ -169,8 +156,7 @@ class BranchAndBound:
     step
         Shows the progress: the best value so far, the upper bound, and the gap between them.
     most_nodes
-        Largest number of boxes (sets of configurations) to split after the first admissible
-        configuration was found.
+        Largest number of boxes to split after the first admissible configuration was found.
     """
 
     def __init__(
@@ -206,14 +192,9 @@ class BranchAndBound:
         """Search until the best configurations are proven to be the best, the time is over, or the
         user interrupts.
 
-        Parameters
-        ----------
-        start
-            Configurations to try first; a good configuration excludes many others from the
-            beginning.
-        resumed
-            The boxes (sets of configurations) that an earlier search left unsearched; None to begin
-            with all combinations.
+        The configurations in `start` are tried first; a good one excludes many others from the
+        beginning. `resumed` are the boxes that an earlier search left; None: begin with all
+        combinations.
         """
         with until_stopped(self.outcome):
             if resumed is None:
@@ -234,31 +215,27 @@ class BranchAndBound:
         return self.outcome
 
     def _remaining(self) -> float:
-        """Return the largest upper bound of all boxes (sets of configurations) that were not yet
-        searched; -inf if there is no such box.
+        """Return the largest upper bound of all boxes that were not yet searched; -inf if there is
+        none.
         """
         # A box that is being split is not on the heap.
         at_work = -math.inf if self._at_work is None else self._at_work.bound
         return max(at_work, -self._heap[0][0]) if self._heap else at_work
 
     def _open_boxes(self) -> tuple[OpenBox, ...]:
-        """Return the boxes (sets of configurations) that may still contain a configuration among
-        the best, largest upper bound first.
+        """Return the boxes that may still contain one of the best configurations, largest bound
+        first.
         """
         entries = [] if self._at_work is None else [self._at_work]
         entries += [entry for *_, entry in sorted(self._heap)]
         return tuple(entry for entry in entries if entry.bound > self._threshold())
 
     def _to_the_top(self, box: Box) -> None:
-        """Improve a configuration (a box with one candidate an attribute) until no change of one or
-        two masks makes it better. Each better configuration is recorded.
-        """
+        """Improve a configuration until no change of one or two masks makes it better."""
         self._local.improved(box, others, pairs=True)
 
     def _search(self, start: tuple[Box, ...]) -> None:
-        """Search all combinations: first for any admissible configuration, then for the best ones
-        and a proof of them. The configurations in `start` are tried before others.
-        """
+        """Search all combinations: first for any admissible configuration, then for the best ones."""
         root = self.problem.root
         self._at_work = OpenBox(self.objective.upper(root), root, tight=False)
         for box in start:
@@ -292,15 +269,11 @@ class BranchAndBound:
                 self._keep(replaced(box, index, 1 << candidate))
 
     def _open(self) -> bool:
-        """Return whether an unsearched box (a set of configurations) may still contain one of the
-        best configurations.
-        """
+        """Return whether an unsearched box may still contain one of the best configurations."""
         return bool(self._heap) and -self._heap[0][0] > self._threshold()
 
     def _threshold(self) -> float:
-        """Return the value (negated if smaller values are better) that a configuration must exceed
-        to be among the best.
-        """
+        """Return the value that a configuration must exceed to be among the best."""
         best = self.outcome.best
         return best[self.top - 1][0] + TOLERANCE if len(best) >= self.top else -math.inf
 
@@ -322,17 +295,13 @@ class BranchAndBound:
             self._at_work = None
 
     def _division(self, box: Box) -> Division | None:
-        """Return the index of an attribute whose candidate masks are best divided into many subsets
-        at once, and the subsets as bit masks; None if there is no such attribute. `box` has a set
-        of candidate masks for each attribute.
+        """Return the index of a variable whose domain is best divided into many domains at once,
+        and these; None if there is none.
         """
         return self.problem.division(box) if self.objective.divides else None
 
     def _divide(self, box: Box, index: int, parts: tuple[int, ...]) -> None:
-        """Replace a box (a set of candidate masks for each attribute) by smaller boxes: one for
-        each of the `parts` into which the candidates of the attribute at `index` are divided. Each
-        part is a bit mask: bit i is set for candidate i.
-        """
+        """Replace a box by one for each of the `parts` of the domain at `index`."""
         self.outcome.nodes += 1
         for part in parts:
             narrowed = self.feasibility.narrow(replaced(box, index, part))
@@ -340,12 +309,9 @@ class BranchAndBound:
                 self._push(narrowed, box)
 
     def _finest_part(self, box: Box, index: int, parts: tuple[int, ...]) -> Box | None:
-        """Return the box for the finest part of an attribute's candidates that may contain an
-        admissible configuration, by bisection; None if no part may contain one.
-
-        A box has a set of candidate masks for each attribute. `parts` are sets of candidates of the
-        attribute at `index`, as bit masks, from fine to coarse. The bisection assumes that finer
-        parts fail the rule first, which need not be true.
+        """Return the box for the finest part of a domain that may contain an admissible
+        configuration; None if no part may. The bisection assumes that finer parts fail the rule
+        first, which need not be true.
         """
         best, low, high = None, 0, len(parts)
         while low < high:
@@ -358,8 +324,8 @@ class BranchAndBound:
         return best
 
     def _branch(self, box: Box) -> None:
-        """Split a box (a set of candidate masks for each attribute) into two halves. From time to
-        time, also descend from the most promising box to a single configuration and improve it.
+        """Split a box into two halves. From time to time, also descend from the most promising box
+        to a single configuration and improve it.
         """
         self.outcome.nodes += 1
         index, fine, narrowed = self._split(box)
@@ -375,10 +341,7 @@ class BranchAndBound:
             self._report()
 
     def _push(self, box: Box, within: Box, *, tight: bool = False) -> None:
-        """Queue a box (a set of candidate masks for each attribute) if it may have a configuration
-        among the best. `within` is a box that contains it. `tight` says that candidates that cannot
-        be the best have already been removed.
-        """
+        """Queue a box inside the box `within` if it may have one of the best configurations."""
         if not self.objective.excludes(box, self._threshold(), within):
             self._queue(OpenBox(self.objective.upper(box), box, tight))
 
@@ -389,9 +352,8 @@ class BranchAndBound:
         heapq.heappush(self._heap, (-entry.bound, size, self._pushed, entry))
 
     def _tighten_and_push(self, box: Box) -> None:
-        """Remove candidates from a box (a set of candidate masks for each attribute), then queue
-        the box. Removed are candidates that are too coarse to beat the best known configuration, or
-        too fine for the rule.
+        """Queue a box without the candidates that are too coarse to beat the best known
+        configuration, or too fine for the rule.
         """
         while True:
             slack = self.objective.upper(box) - self._threshold()
@@ -413,12 +375,9 @@ class BranchAndBound:
             box = narrowed
 
     def _losses(self, box: Box) -> list[tuple[float, int, int]]:
-        """Return the possible splits of a box (a set of candidate masks for each attribute), the
-        largest estimated decrease of the bound first.
-
-        Each split has three parts: the decrease, the index of the attribute, and the finer half of
-        its candidates as a bit mask. The decrease is estimated for the box without the finer half.
-        If a split decreased the bound little for an earlier box, its old estimate is used again.
+        """Return the possible splits of a box: the estimated decrease of the bound without the
+        finer half, the index of the variable, and the finer half; the largest decrease first. If a
+        split decreased the bound little for an earlier box, its old estimate is used again.
         """
         estimate = self.objective.guess(box)
         if not math.isfinite(estimate):
@@ -436,14 +395,13 @@ class BranchAndBound:
         return sorted(falls, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:
-        """Return how to split a box (a set of candidate masks for each attribute) so that the
-        bounds of both halves decrease most.
+        """Return how to split a box so that the bounds of both halves decrease most: the index of
+        the variable, the finer half of its domain, and the box of the finer half after the rule has
+        removed candidates (None if the rule excludes it).
 
-        The result has the index of the attribute, the finer half of its candidates as a bit mask,
-        and the box of the finer half after the rule has removed candidates (None if the rule
-        excludes it). The method is strong branching with the product rule (Achterberg, Koch and
-        Martin, Branching rules revisited, Operations Research Letters 33, 2005). Decreases count
-        only up to the one that excludes the half.
+        The method is strong branching with the product rule (Achterberg, Koch and Martin, Branching
+        rules revisited, Operations Research Letters 33, 2005). Decreases count only up to the one
+        that excludes the half.
         """
         slack = max(self.objective.upper(box) - self._threshold(), TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
@@ -464,16 +422,15 @@ class BranchAndBound:
         return best[1:]
 
     def _fall(self, box: Box, inner: Box) -> float:
-        """Return the estimated upper bound of a box (a set of candidate masks for each attribute)
-        minus that of `inner`, a smaller box inside it. The result is 0 if the estimate for the box
-        is infinite.
+        """Return the estimated bound of a box minus that of a smaller box inside it; 0 if it is
+        infinite.
         """
         estimate = self.objective.guess(box)
         return estimate - self.objective.guess(inner) if math.isfinite(estimate) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
-        """Yield the possible splits of a box (a set of candidate masks for each attribute): the
-        index of an attribute, and the finer half of its candidates as a bit mask.
+        """Yield the possible splits of a box: the index of a variable, and the finer half of its
+        domain.
         """
         for index, domain in enumerate(box):
             if domain & (domain - 1) == 0:
@@ -483,12 +440,8 @@ class BranchAndBound:
 
     @cached_method
     def _finer_halves(self, index: int, domain: int) -> tuple[int, ...]:
-        """Return possible finer halves of a set of candidates of one attribute, as bit masks: bit i
-        is set for candidate i.
-
-        `index` is the attribute and `domain` the set. Each half has the candidates of the set that
-        refine one particular candidate. At most about 16 halves are returned; their sizes are
-        spread evenly.
+        """Return possible finer halves of a domain: those of its candidates that refine one of
+        them. At most about 16 halves are returned; their sizes are spread evenly.
         """
         variable = self.problem.variables[index]
         ordered = sorted(members(domain), key=lambda c: -variable.candidates[c].size)
@@ -498,8 +451,8 @@ class BranchAndBound:
         return tuple(sorted(halves)) or (1 << ordered[0],)
 
     def _dive(self, box: Box) -> None:
-        """Descend from a box (a set of candidate masks for each attribute) to a single
-        configuration, and improve this by changes of one or two masks.
+        """Descend from a box to a single configuration, and improve it by changes of one or two
+        masks.
         """
         while not is_leaf(box):
             division = self._division(box)
@@ -514,31 +467,26 @@ class BranchAndBound:
             self._to_the_top(box)
 
     def _upper(self, box: Box) -> float:
-        """Return an upper bound of the value of the configuration `box` (one candidate an
-        attribute), negated if smaller values are better. The result is -inf if computing the bound
-        would take too long.
+        """Return an upper bound of the value of a configuration; -inf if there is no time to
+        compute it.
         """
         self._go_on()
         in_time = self.clock.allows(self.objective.effort(box))
         return self.objective.upper(box) if in_time else -math.inf
 
     def _go_on(self) -> None:
-        """Raise `OutOfTimeError` if the time is over. Also report progress, so that the receiver of
-        the report can end the search.
+        """Raise `OutOfTimeError` if the time is over. Also report progress, so that the receiver
+        can end the search.
         """
         self.clock.check()
         self.step.advance(0)
 
     def _value(self, box: Box) -> float:
-        """Record the configuration `box` (one candidate an attribute), and return its value,
-        negated if smaller values are better; -inf if it is not admissible.
-        """
+        """Record a configuration, and return its value; -inf if it is not admissible."""
         return self.objective.bound(box) if self._keep(box) else -math.inf
 
     def _keep(self, box: Box) -> bool:
-        """Record the configuration `box` (one candidate an attribute) if it is admissible; return
-        whether it is admissible.
-        """
+        """Record a configuration if it is admissible; return whether it is."""
         if not self.feasibility.admits(box):
             return False
         if box not in self._entered:
@@ -562,8 +510,8 @@ class BranchAndBound:
 
 
 def gap(best: float, bound: float) -> float:
-    """Return how far the upper bound of a search lies above the best value that it has found, as a
-    share of this value. Without a finite best value or bound, the result is infinite.
+    """Return how far an upper bound lies above the best value, as a share of this value; infinite
+    if one of them is not finite.
     """
     if not math.isfinite(best):
         return math.inf
@@ -634,10 +582,9 @@ def suiting(
 class RowsRemoved(Objective):
     """An objective: how many rows must be removed so that the remaining rows meet the rule.
 
-    A box has a set of candidate masks for each attribute. Some criteria of a rule never remove more
-    rows after classes are merged. The whole rule removes at least as many rows as these criteria
-    alone. So the rows that these criteria remove under the coarsest masks of a box are a lower
-    bound for every configuration in the box.
+    Some criteria of a rule never remove more rows after classes are merged. The whole rule removes
+    at least as many rows as these criteria alone. So the rows that these criteria remove under the
+    coarsest masks of a box are a lower bound for every configuration in the box.
     """
 
     name = "rows removed"
@@ -652,9 +599,7 @@ class RowsRemoved(Objective):
 
     @cached_method
     def bound(self, box: Box) -> float:
-        """Return minus the number of rows that must be removed. For a box (a set of candidate masks
-        for each attribute) with several configurations, return an upper bound of this figure.
-        """
+        """Return minus the number of rows that must be removed, or an upper bound of it for a box."""
         return -float(self._exact(box) if is_leaf(box) else self._at_least(box))
 
     def _exact(self, box: Box) -> int:
@@ -687,11 +632,10 @@ class _Anything:
 
 
 def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | None:
-    """Return the configuration for which the fewest rows must be removed so that it meets the rule,
-    as a box of single candidates.
+    """Return the configuration for which the fewest rows must be removed so that it meets the rule.
 
-    The search tries the coarsest configuration first. If time runs out, the result is the best
-    configuration so far; None if the search was interrupted before it tried one.
+    The search tries the coarsest configuration first. If time runs out, the result is the best one
+    so far; None if the search was interrupted before it tried one.
     """
     with SILENT.step("") as step:
         outcome = BranchAndBound(

@@ -1,5 +1,9 @@
 """Count the equivalence classes that masks form: of the cells of a frequency table, and under the
 coarsest and finest configurations of boxes.
+
+A cell is a combination of values in the frequency table. Classes are given as the class of each
+cell, shape (cells,), and a number above all class numbers (`space`). A box has a domain of
+candidates for each variable, as a bit mask.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import numpy as np
 from aegis.advisor.search.problem import Box, Problem
 from aegis.arrays import BoundedCache, Floats, Integers, Ints, cached_method
 from aegis.privacy import ClassTable
+from aegis.privacy.classes import number
 from aegis.summary import FrequencyTable
 from aegis.summary.frequency import distinct_keys
 
@@ -22,11 +27,11 @@ _DENSE = 1 << 21
 
 
 class RuleCells:
-    """The cells of the frequency table (combinations of values that occur), after merging cells
-    between which the rule need not distinguish.
+    """The cells of the frequency table, after merging those between which the rule need not
+    distinguish.
 
-    If `all_cells` is True, no cells are merged. If it is False, the rule depends only on class sizes,
-    so cells are merged that differ only in the label or in sensitive values.
+    If `all_cells` is True, no cells are merged. If it is False, the rule depends only on class
+    sizes, so cells are merged that differ only in the label or in sensitive values.
     """
 
     def __init__(self, frequency: FrequencyTable, *, all_cells: bool) -> None:
@@ -50,10 +55,8 @@ class RuleCells:
         return len(self.counts)
 
     def undivided(self) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell (combination of values) if every attribute is
-        suppressed, shape (cells,), and a number above all class numbers.
-
-        There is one class, or several if earlier releases of the table already distinguish rows.
+        """Return the classes if every attribute is suppressed: one, or several if earlier releases
+        of the table already distinguish rows.
         """
         earlier = self._frequency.earlier
         if earlier is None:
@@ -61,36 +64,22 @@ class RuleCells:
         return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
     def code(self, name: str, groups: Integers) -> Ints:
-        """Return the group of each cell (combination of values) of the frequency table, shape
-        (cells,). `groups` has the group of each of the V values of the attribute `name`, shape
-        (V,).
-        """
+        """Return the group of each cell, from the group of each value of an attribute, shape (V,)."""
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
         return on_codes.take(self._codes[name])  # quicker than an index in brackets
 
     def rows_below(self, ids: Ints, space: int, k: int) -> int:
-        """Return how many rows are in classes with fewer than `k` rows. `ids` has the class of each
-        cell (combination of values), shape (cells,), and `space` is a number above all class
-        numbers.
-        """
+        """Return how many rows are in classes with fewer than `k` rows."""
         sizes = np.bincount(dense(ids, space)[0], weights=self._weights, minlength=1)
         return round(float(np.dot(sizes, sizes < k)))
 
     def classes(
         self, ids: Ints, protected: tuple[str, ...], sensitive: Mapping[str, Integers]
     ) -> ClassTable:
-        """Return the equivalence classes with their counts of protected values.
-
-        Parameters
-        ----------
-        ids
-            The class of each cell (combination of values) of the frequency table, shape (cells,).
-        protected
-            Names of the protected attributes.
-        sensitive
-            For each protected attribute, the group of each of its values. Without an entry, the
-            values themselves are counted.
+        """Return the equivalence classes with their counts of protected values. `sensitive` has the
+        group of each value of these attributes; without an entry, the values themselves are
+        counted.
         """
         frequency = self._frequency
         cells = {}
@@ -106,13 +95,8 @@ class RuleCells:
 def refine(
     ids: Ints, space: int, codes: Ints, size: int, out: Ints | None = None
 ) -> tuple[Ints, int]:
-    """Split each class of rows by a second grouping. Return the new class of each of n cells
-    (combinations of values that occur), shape (n,), and a number above all new class numbers. Some
-    class numbers may be unused.
-
-    `ids` has the old class of each cell, a number below `space`. `codes` has the group of each cell
-    in the second grouping, a number below `size`. Both have shape (n,). If `out` is given, the
-    result may be written into it.
+    """Split each class by a second grouping, `codes` below `size`. Some new class numbers may be
+    unused. If `out` is given, the result may be written into it.
     """
     if size == 1:
         return ids, space
@@ -126,9 +110,6 @@ def refine(
 def dense(ids: Ints, space: int) -> tuple[Ints, int]:
     """Renumber classes from 0 without gaps if their numbers are too far apart to count rows in a
     plain array.
-
-    `ids` has the class of each of n cells (combinations of values that occur), shape (n,), and
-    `space` is a number above all class numbers. Both are returned for the new numbers.
     """
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space
@@ -138,10 +119,10 @@ def dense(ids: Ints, space: int) -> tuple[Ints, int]:
         one_of = np.empty(space, dtype=np.int64)
         one_of[ids] = cells
         stands = one_of[ids]
-        number = np.cumsum(stands == cells) - 1
-        return number[stands], int(number[-1]) + 1
-    unique, dense = np.unique(ids, return_inverse=True)
-    return dense.astype(np.int64), len(unique)
+        rank = np.cumsum(stands == cells) - 1
+        return rank[stands], int(rank[-1]) + 1
+    unique, dense = number(ids)
+    return dense, len(unique)
 
 
 Grouping = tuple[int, int]
@@ -157,11 +138,8 @@ _FINEST = 64
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The equivalence classes that rows form under the finest masks of a box (a set of candidate
-    masks for each attribute).
-
-    For every configuration in the box, each class is a union of these classes. A cell is a
-    combination of values that occurs in the frequency table.
+    """The classes under the finest masks of a box. For every configuration in the box, each class
+    is a union of these classes.
 
     Attributes
     ----------
@@ -179,16 +157,8 @@ class Parts:
 
 
 class CornerClasses:
-    """Computes the equivalence classes under the coarsest (or finest) masks of boxes. A box has a
-    set of candidate masks for each attribute. If possible, the classes of a larger box are split
-    further.
-
-    Parameters
-    ----------
-    problem
-        The search space.
-    cells
-        The cells of the frequency table (combinations of values) that the rule distinguishes.
+    """Computes the equivalence classes under the coarsest (or finest) masks of boxes. If possible,
+    the classes of a larger box are split further.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells) -> None:
@@ -203,11 +173,9 @@ class CornerClasses:
 
     @cached_method
     def grouping(self, index: int, domain: int, *, finest: bool = False) -> Grouping:
-        """Return the common grouping of a set of candidate masks, as a key for `cell_groups`.
-
-        `index` is the variable (attribute), and `domain` is the set as a bit mask. If `finest` is
-        False, the grouping is the finest one that is coarser than every candidate; if True, the
-        coarsest one that is finer than every candidate. Often it is the grouping of a candidate.
+        """Return the common grouping of a domain, as a key for `cell_groups`: the finest one that
+        is coarser than every candidate or, if `finest`, the coarsest one that is finer. Often it is
+        the grouping of a candidate.
         """
         variable = self._problem.variables[index]
         end = variable.finest(domain) if finest else variable.coarsest(domain)
@@ -217,20 +185,14 @@ class CornerClasses:
 
     @cached_method
     def cell_groups(self, grouping: Grouping) -> tuple[Ints, int]:
-        """Return the group of each cell (combination of values) of the frequency table, shape
-        (cells,), and the number of groups.
-        """
+        """Return the group of each cell, shape (cells,), and the number of groups."""
         index, domain = grouping
         variable = self._problem.variables[index]
         groups = variable.join(~domain) if domain < 0 else variable.meet(domain)
         return self.cells.code(variable.name, groups), int(groups.max(initial=0)) + 1
 
     def of(self, box: Box) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell (combination of values) of the frequency table
-        under the coarsest masks of a box, shape (cells,), and a number above all class numbers.
-
-        A box has a set of candidate masks for each attribute.
-        """
+        """Return the classes under the coarsest masks of a box."""
         last = self._last
         if last[0] != box:  # a search asks several times about the same box
             groupings = tuple(self.grouping(i, box[i]) for i in self._quasi)
@@ -238,8 +200,7 @@ class CornerClasses:
         return last[1]
 
     def _formed(self, groupings: tuple[Grouping, ...]) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell (combination of values) of the frequency table
-        that several groupings form together, shape (cells,), and a number above all class numbers.
+        """Return the classes that several groupings form together.
 
         The classes of the first half of the groupings are cached: configurations that a search
         compares often differ only in one mask.
@@ -263,35 +224,25 @@ class CornerClasses:
         return ids, space
 
     def parts(self, box: Box) -> Parts:
-        """Return the equivalence classes that rows form under the finest masks of a box (a set of
-        candidate masks for each attribute).
-        """
+        """Return the classes under the finest masks of a box."""
 
         def make() -> Parts:
             ids, space = self.finest_of(box)
-            number = np.full(space, -1, dtype=np.int64)
-            number[ids] = np.arange(len(ids))
-            there = number >= 0
-            return Parts((np.cumsum(there) - 1)[ids], number[there])
+            first = np.full(space, -1, dtype=np.int64)
+            first[ids] = np.arange(len(ids))
+            there = first >= 0
+            return Parts((np.cumsum(there) - 1)[ids], first[there])
 
         return self._finest_tables.get(self.finest(box), make)
 
     def finest_of(self, box: Box) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell (combination of values) of the frequency table
-        under the finest masks of a box, shape (cells,), and a number above all class numbers.
-
-        A box has a set of candidate masks for each attribute.
-        """
+        """Return the classes under the finest masks of a box."""
         return self._formed(self.finest(box))
 
     def combinations(self, box: Box) -> int:
-        """Return the largest number of equivalence classes that the finest masks of a box (a set of
-        candidate masks for each attribute) could form: the product of their numbers of groups.
-        """
+        """Return the largest number of classes that the finest masks of a box could form."""
         return math.prod(self.cell_groups(grouping)[1] for grouping in self.finest(box))
 
     def finest(self, box: Box) -> tuple[Grouping, ...]:
-        """Return a key for the equivalence classes under the finest masks of a box (a set of
-        candidate masks for each attribute). Boxes with equal keys have equal classes.
-        """
+        """Return a key for the classes under the finest masks of a box."""
         return tuple(self.grouping(i, box[i], finest=True) for i in self._quasi)

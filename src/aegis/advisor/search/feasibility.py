@@ -1,13 +1,15 @@
 """Decide which candidates can still be part of an admissible configuration.
 
-A box has a domain of candidates for each variable. The rule is checked at the *coarsest corner* of
-the box, the configuration in which all variables have their coarsest grouping. If a monotone rule
-fails there, it fails for every configuration in the box, because each refines the corner. If the
-rule fails for a candidate while all other variables have their coarsest grouping, this candidate
-and all candidates that refine it are removed from the domain. Criteria that are not monotone under
-the suppression limit are checked for single configurations; docs/theory.md lists these criteria and
-proves this. But most of them also limit how many rows of the corner's classes finer configurations
-can keep (`aegis.privacy.histograms`), which can exclude a box.
+A box has a domain of candidates for each variable, as a bit mask; a configuration is a box of
+single candidates. A cell is a combination of values in the frequency table. The rule is checked at
+the *coarsest corner* of the box, the configuration in which all variables have their coarsest
+grouping. If a monotone rule fails there, it fails for every configuration in the box, because each
+refines the corner. If the rule fails for a candidate while all other variables have their coarsest
+grouping, this candidate and all candidates that refine it are removed from the domain. Criteria
+that are not monotone under the suppression limit are checked for single configurations;
+docs/theory.md lists these criteria and proves this. But most of them also limit how many rows of
+the corner's classes finer configurations can keep (`aegis.privacy.histograms`), which can exclude a
+box.
 
 A protected attribute may have several candidate masks. Models that check each class separately are
 easiest to meet with the finest values of this attribute, so a box is checked with the finest
@@ -42,19 +44,15 @@ _FILTERED = 256
 
 
 class Feasibility(Protocol):
-    """Removes candidate masks that cannot meet the rule from boxes, and checks single
-    configurations. A box has a set of candidate masks for each attribute.
-    """
+    """Removes candidate masks that cannot meet the rule from boxes, and checks configurations."""
 
     def narrow(self, box: Box) -> Box | None:
-        """Return a box (a set of candidate masks for each attribute) without the candidates that
-        cannot meet the rule; None if an attribute has no candidate left.
+        """Return a box without the candidates that cannot meet the rule; None if a domain is then
+        empty.
         """
 
     def admits(self, box: Box) -> bool:
-        """Return whether the only configuration of a box (one mask an attribute) meets the whole
-        rule.
-        """
+        """Return whether a configuration meets the whole rule."""
 
 
 class InMemory:
@@ -65,7 +63,7 @@ class InMemory:
     problem
         The search space.
     frequency
-        The rows of each combination of values that occurs, counted under the finest candidates.
+        The rows of each cell, counted under the finest candidates.
     plan
         The plan that checks single configurations.
     clock
@@ -73,14 +71,6 @@ class InMemory:
     shared
         Cached counts from searches under other rules: one cache for rules that depend only on class
         sizes, and one for all other rules. New counts are added to these caches.
-
-    Attributes
-    ----------
-    cells
-        The cells of the frequency table (combinations of values that occur), after merging those
-        that the rule need not distinguish.
-    room
-        Number of rows that may be suppressed.
     """
 
     def __init__(
@@ -124,11 +114,9 @@ class InMemory:
         return self.rule is not None or self._bounds
 
     def narrow(self, box: Box) -> Box | None:
-        """Return a box without those candidates that fail the rule even if all other attributes
-        have their coarsest masks. A box has a set of candidate masks for each attribute.
-
-        Sets of more than 256 candidates stay unchanged. The result is None if no configuration in
-        the box meets the rule.
+        """Return a box without those candidates that fail the rule even if all other variables have
+        their coarsest masks; None if no configuration in the box meets the rule. Domains of more
+        than 256 candidates stay unchanged.
         """
         if self._leaves is not None:
             self.clock.check()
@@ -149,10 +137,8 @@ class InMemory:
         return tuple(narrowed)
 
     def _filter(self, box: Box, rule: PrivacyRule | None, index: int) -> int:
-        """Return the candidates of one attribute that meet `rule` while all other attributes have
-        their coarsest grouping, as a bit mask: bit i is set for candidate i.
-
-        `box` has a set of candidate masks for each attribute, and `index` is the attribute.
+        """Return the candidates of the variable at `index` that meet `rule` while all others have
+        their coarsest grouping.
         """
         domain = box[index]
         variable = self.problem.variables[index]
@@ -170,20 +156,11 @@ class InMemory:
     def _passes(
         self, box: Box, rule: PrivacyRule | None, instead: tuple[int, int] | None = None
     ) -> bool:
-        """Return whether a box meets the rule under the coarsest masks of all attributes. If it
-        does not, no configuration in the box is admissible.
+        """Return whether a box meets the rule at its coarsest corner. If not, it has no admissible
+        configuration.
 
-        A box has a set of candidate masks for each attribute.
-
-        Parameters
-        ----------
-        box
-            The box.
-        rule
-            The criteria that can be checked for a whole box; None if there are none.
-        instead
-            Index of an attribute, and a set of its candidates (a bit mask) that replaces its set in
-            the box.
+        `rule` has the criteria that can be checked for a whole box; None if there are none.
+        `instead` has the index of a variable, and a domain that replaces its domain.
         """
         masks = self._masks(box) if self._bounds else None
         if rule is None and masks is None:
@@ -211,13 +188,9 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None],
     ) -> bool:
-        """Return False if the equivalence classes under the finest masks of a box (a set of
-        candidate masks for each attribute) prove that no configuration in the box can keep enough
-        rows.
-
-        `corner` is a key of the box's coarsest configuration, and `masks` has the candidates of the
-        protected attributes. `instead` has the index of an attribute, and a set of its candidates
-        (a bit mask) that replaces its set in the box.
+        """Return False if the classes under the finest masks of a box prove that no configuration
+        in it can keep enough rows. `corner` is a key of its coarsest corner, `masks` are those of
+        the protected attributes, and `instead` is as in `_passes`.
         """
         inner = box
         if instead is not None:
@@ -258,11 +231,8 @@ class InMemory:
         return rule.check(table).admissible
 
     def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ints, int]:
-        """Return the equivalence class of each cell of the frequency table under the coarsest masks
-        of a box, shape (cells,), and a number above all class numbers.
-
-        A cell is a combination of values that occurs. `instead` has the index of an attribute, and
-        a set of its candidates (a bit mask) that replaces its set in the box.
+        """Return the class of each cell at the coarsest corner of a box, shape (cells,), and a
+        number above all class numbers. `instead` is as in `_passes`.
         """
         ids, space = self._tables.of(box)
         if instead is None:
@@ -270,11 +240,8 @@ class InMemory:
         return refine(ids, space, *self._tables.cell_groups(self._tables.grouping(*instead)))
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
-        """Return the candidate of each protected attribute of the rule, in the rule's order; None
-        for an attribute without candidates.
-
-        If the box (a set of candidate masks for each attribute) has several candidates for a
-        protected attribute, the result is None.
+        """Return the candidate of each protected attribute of the rule, in its order (None for an
+        attribute without candidates); None if a box has several for one.
         """
         masks: list[Candidate | None] = []
         for name in self.plan.rule.sensitive:
@@ -290,8 +257,8 @@ class InMemory:
 
     @cached_method
     def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
-        """Return a rule with only some of the criteria, or None if none is left: those for which
-        one failing class does not prove that all finer configurations fail.
+        """Return those criteria for which one failing class does not prove that all finer
+        configurations fail; None if there are none.
         """
         if rule is None:
             return None
@@ -299,12 +266,8 @@ class InMemory:
         return replace(rule, criteria=criteria) if criteria else None
 
     def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
-        """Return a key of the coarsest configuration of a box: the index of the coarsest candidate
-        of each attribute.
-
-        A box has a set of candidate masks for each attribute, as bit masks. If a set has no
-        coarsest candidate, the key has the set's inverted bit mask in place of an index. `instead`
-        replaces one of the sets: it has the index of the attribute, and the new set.
+        """Return a key of the coarsest corner of a box: for each variable, its coarsest candidate
+        or, if there is none, the inverted domain. `instead` is as in `_passes`.
         """
         if self._corner[0] != box:  # a box is asked about once for each of its candidates
             coarsest = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
@@ -325,16 +288,14 @@ class InMemory:
 
     @cached_property
     def _protected(self) -> list[int]:
-        """Indices of the variables that a rule beyond class sizes may use: the sensitive attributes
-        and the label.
+        """Indices of the variables that a rule beyond class sizes may use: sensitive attributes and
+        the label.
         """
         protected = set(self.frequency.sensitive) | {self.frequency.label}
         return [i for i, variable in self._numbered if variable.name in protected]
 
     def _rule(self, box: Box) -> PrivacyRule | None:
-        """Return the rule with only those criteria that can be checked for a whole box (a set of
-        candidate masks for each attribute); None if there are none.
-        """
+        """Return those criteria that can be checked for a whole box; None if there are none."""
         return self._sound_part(undecided(self.problem, box))
 
     @cached_method
@@ -342,9 +303,8 @@ class InMemory:
         return sound_part(self.rule, open_masks)
 
     def _sensitive(self, box: Box) -> Mapping[str, Integers]:
-        """Return, for each protected attribute, the group of each value under the finest masks of a
-        box (a set of candidate masks for each attribute). The rule is easiest to meet with these
-        groups.
+        """Return the group of each value of the protected attributes under the finest masks of a
+        box, with which the rule is easiest to meet.
         """
         label = self.frequency.label
         groupings = {label: self.plan.protected(label, {})[0]}
@@ -374,8 +334,8 @@ class InMemory:
         return self._passed[key]
 
     def _judged(self, box: Box) -> bool:
-        """Return whether the configuration `box` (one candidate an attribute) meets the rule. Only
-        classes that are large enough are checked against the criteria beyond class sizes.
+        """Return whether a configuration meets the rule. Only classes that are large enough are
+        checked against the criteria beyond class sizes.
         """
         ids, space = dense(*self._tables.of(box))
         choice = self.problem.choice(box)
@@ -394,9 +354,7 @@ class InMemory:
 
 class InEngine:
     """Checks whether configurations meet the rule by database queries, if the frequency table does
-    not fit in memory.
-
-    Each check of a configuration needs a query, so the search checks only configurations that could
+    not fit in memory. Each check needs a query, so the search checks only configurations that could
     be the best.
     """
 
@@ -409,10 +367,8 @@ class InEngine:
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return a box (a set of candidate masks for each attribute) unchanged, or None if its
-        coarsest configuration fails a rule that coarser masks never break.
-
-        A box without a coarsest configuration is returned unchanged.
+        """Return a box unchanged, or None if its coarsest configuration fails a rule that coarser
+        masks never break.
         """
         self.clock.check()
         rule = self.plan.rule
@@ -422,9 +378,7 @@ class InEngine:
         return box if corner is None or self.admits(corner) else None
 
     def admits(self, box: Box) -> bool:
-        """Return whether the only configuration of a box (one mask an attribute) meets the rule,
-        which takes one database query.
-        """
+        """Return whether a configuration meets the rule, which takes one database query."""
         # Masks of other attributes do not change classes, so they share the answer.
         key = tuple(
             domain if v.quasi or v.name in self.plan.rule.sensitive else 0
@@ -438,19 +392,14 @@ class InEngine:
 
 
 def undecided(problem: Problem, box: Box) -> frozenset[str]:
-    """Return the names of the attributes for which a box (a set of candidate masks for each
-    attribute) still has several candidates.
-    """
+    """Return the names of the attributes for which a box still has several candidates."""
     pairs = zip(problem.variables, box, strict=True)
     return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
 
 
 def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
-    """Return the rule without the criteria that cannot be checked yet; None if no criterion is
-    left.
-
-    A criterion that compares classes with the whole table cannot be checked while its attribute is
-    `undecided`, which means that it still has several candidate masks.
+    """Return the rule without the criteria that cannot be checked yet, because they compare classes
+    with the whole table and their attribute is `undecided`; None if no criterion is left.
     """
     if rule is None:
         return None
@@ -462,7 +411,7 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
     """Return the part of a rule by which candidates can be removed: criteria that coarser masks
-    never break, and that need only counts. Return None if there is no such criterion.
+    never break, and that need only counts; None if there are none.
 
     If the whole rule implies a larger class size than this part, the part also requires k-anonymity
     with that size.
@@ -482,9 +431,9 @@ class BesidePopulation(InMemory):
     the population.
 
     Criteria on the table remove candidates as in a search without a population. Criteria on the
-    population are checked for the coarsest configuration of a box (a set of candidate masks for
-    each attribute), if there is one. A criterion that fails there excludes the box, if coarser
-    masks never break it, or if finer masks cannot repair it.
+    population are checked for the coarsest configuration of a box, if there is one. A criterion
+    that fails there excludes the box, if coarser masks never break it, or if finer masks cannot
+    repair it.
     """
 
     def __init__(
@@ -503,10 +452,8 @@ class BesidePopulation(InMemory):
         self._verdicts: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
-        """Return a box without those candidates that fail the rule even if all other attributes
-        have their coarsest masks. A box has a set of candidate masks for each attribute.
-
-        The result is None if an attribute has no candidate left.
+        """Return a box without those candidates that fail the rule even if all other variables have
+        their coarsest masks; None if a domain is then empty.
         """
         narrowed = super().narrow(box)
         if narrowed is None or not self._corner_possible(narrowed):
@@ -528,10 +475,8 @@ class BesidePopulation(InMemory):
         return tuple(domains)
 
     def _corner_possible(self, box: Box) -> bool:
-        """Return whether the coarsest configuration of a box (a set of candidate masks for each
-        attribute) meets those criteria that finer masks cannot repair. False excludes the box.
-
-        The result is also True if the box has no coarsest configuration.
+        """Return whether the coarsest configuration of a box meets those criteria that finer masks
+        cannot repair; True if there is no such configuration.
         """
         if not self._tells:
             return True

@@ -69,11 +69,9 @@ _OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
 
 
 def varying() -> dict[str, Varied]:
-    """Return the parameters that a front can vary, by name, with their allowed values. A front has
-    the best configuration for each of several values of one parameter of the rule.
-
-    A parameter that several privacy models have is left out if larger values are stricter in some
-    of them and weaker in others.
+    """Return the parameters that a front can vary, by name, with their allowed values. A parameter
+    that several privacy models have is left out if larger values are stricter in some and weaker in
+    others.
     """
     varied: dict[str, list[tuple[ModelParameter, bool | None]]] = {}
     for model in MODELS:
@@ -96,9 +94,8 @@ def varying() -> dict[str, Varied]:
 
 @dataclass(frozen=True)
 class FrontRange:
-    """The parameter of the rule that a front varies, and its values from the weakest to the
-    strictest. A front has the best configuration for each value. `weaker` is a sentence on the
-    values that are left out because the owner's rule is stricter; empty if there are none.
+    """The parameter that a front varies, and its values from the weakest to the strictest. `weaker`
+    is a sentence on the values that are left out because the owner's rule is stricter.
     """
 
     parameter: str
@@ -107,8 +104,8 @@ class FrontRange:
 
     @classmethod
     def of(cls, span: Span | str) -> FrontRange:
-        """Return the parameter that a front varies, with its values, from a text such as "k=2..50",
-        or from an object with the fields `parameter` and `values`.
+        """Return the range from a text such as "k=2..50", or from an object with `parameter` and
+        `values`.
         """
         if isinstance(span, FrontRange):
             return span
@@ -116,9 +113,9 @@ class FrontRange:
 
     @classmethod
     def parse(cls, text: str) -> FrontRange:
-        """Read the parameter that a front varies, with its values, from text. "k=2..50" means 2, 50
-        and round numbers between them, at most 12 in all; "k=2,5,10" means exactly these values. A
-        range of shares is divided into eleven even steps.
+        """Read a range from text. "k=2..50" means 2, 50 and round numbers between them, at most 12
+        in all; "k=2,5,10" means exactly these values. A range of shares is divided into eleven even
+        steps.
 
         Raises
         ------
@@ -149,8 +146,8 @@ class FrontRange:
 
 
 def _between(name: str, low: float, high: float) -> list[float]:
-    """Return values of the parameter `name` from `low` to `high`: at most 12 round whole numbers
-    (such as 2, 5, 10) for a count, eleven even steps for a share.
+    """Return values from `low` to `high`: at most 12 round whole numbers (such as 2, 5, 10) for a
+    count, eleven even steps for a share.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
@@ -183,34 +180,19 @@ def _checked(name: str, values: Sequence[float]) -> list[float]:
 
 
 def rules_of(span: Span | str, rule: PrivacyRule) -> list[PrivacyRule]:
-    """Return copies of a privacy rule in which one parameter has different values, from the weakest
-    to the strictest. `span` names the parameter and its values: a text such as "k=2..50", or an
-    object.
-    """
+    """Return copies of a privacy rule for the values of a range, from the weakest to the strictest."""
     values = FrontRange.of(span)
     return [rule_at(rule, values.parameter, value) for value in values.values]
 
 
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
     """Raise an error before any search starts if no masks can meet the rule at any point of a
-    front. A front varies one parameter of the rule.
-
-    Parameters
-    ----------
-    span
-        The varied parameter and its values.
-    rule
-        The rule of the policy.
-    rows
-        Number of rows of the table.
-    values
-        Number of distinct values of each sensitive attribute.
+    front. `values` has the number of distinct values of each sensitive attribute.
 
     Raises
     ------
     PolicyError
-        The parameter does not fit the rule, or such a table cannot meet the rule for any of the
-        values.
+        The parameter does not fit the rule, or such a table cannot meet the rule for any value.
     """
     lacking = [rule_at(rule, span.parameter, value).shortage(rows, values) for value in span.values]
     weakest = lacking[0]
@@ -227,17 +209,8 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
 def front_under_owner(
     owner: OwnerRule | None, span: FrontRange, rule: PrivacyRule, *, override: bool
 ) -> FrontRange:
-    """Return the part of a front's range that is no weaker than the rule that the owner put into a
-    summary.
-
-    Parameters
-    ----------
-    owner
-        The owner's rule in the summary. If it is None, all values stay.
-    span, rule
-        The varied parameter and its values, and the rule of the policy.
-    override
-        Whether the user accepts weaker rules. A locked summary allows none.
+    """Return the part of a range that is no weaker than the rule that the owner put into a summary.
+    If `override`, the user accepts weaker rules, but a locked summary allows none.
 
     Raises
     ------
@@ -273,9 +246,8 @@ its release, and whether it was chosen by its release. Its searcher has the rule
 
 @dataclass
 class _FrontStrength:
-    """One value of the parameter of the rule that a front varies, with the rule and the objective
-    for this value. `box` is the best configuration so far; None if there is none. `bound` is an
-    upper bound of the objective for all configurations, negated if smaller values are better.
+    """One value of the parameter that a front varies, with the rule and the objective for this
+    value, and the best configuration so far (`box`).
     """
 
     value: float
@@ -287,16 +259,12 @@ class _FrontStrength:
 
     @property
     def reached(self) -> float:
-        """The objective of the best configuration so far, negated if smaller values are better;
-        -inf if there is no configuration.
-        """
+        """The signed objective of the best configuration so far; -inf if there is none."""
         return -math.inf if self.box is None else self.objective.bound(self.box)
 
     @property
     def proven(self) -> bool:
-        """Whether the best configuration so far is proven to be the best for this value of the
-        parameter.
-        """
+        """Whether the best configuration so far is proven to be the best for this value."""
         return self.bound <= self.reached + _SAME
 
 
@@ -331,7 +299,7 @@ def trace_front(
     boxes
         Configurations to try first.
     bound
-        Upper bound of the objective (negated if minimised) over all admissible configurations.
+        Upper bound of the signed objective over all admissible configurations.
     recommend
         Chooses the configuration at a point. None: the best by score, without measuring releases.
     """
@@ -364,11 +332,8 @@ def trace_front(
 def _strength(
     searcher: Searcher, parameter: str, value: float, weaker: Sequence[_FrontStrength]
 ) -> _FrontStrength:
-    """Return a new point of a front: the rule in which `parameter` has the given `value`, still
-    without a configuration.
-
-    `weaker` is empty or has the next weaker point. If the upper bound of that point is also valid
-    for the new point, the new point begins with this bound.
+    """Return a new point of a front, without a configuration. `weaker` is empty or has the next
+    weaker point; the new point begins with its bound, if this is also valid here.
     """
     rule = rule_at(searcher.plan.rule, parameter, value)
     if rule.shortage(searcher.summary.rows, searcher.plan.values):
@@ -382,11 +347,8 @@ def _strength(
 def _settle(
     searcher: Searcher, strength: _FrontStrength, boxes: Sequence[Box], clock: Clock, parts: int
 ) -> None:
-    """Find the best configuration under the rule of one point of a front (a front varies one
-    parameter of the rule, such as k), among the configurations `boxes` or by a search. The point
-    (`strength`) receives it.
-
-    The search may use the share 1 / `parts` of the remaining time.
+    """Find the best configuration under the rule of one point, among `boxes` or by a search, which
+    may use the share 1 / `parts` of the remaining time.
     """
     if math.isfinite(strength.bound):
         strength.box = _best_of(searcher, strength, boxes, strength.bound - 2 * _SAME)
@@ -414,9 +376,8 @@ def _settle(
 def _best_of(
     searcher: Searcher, strength: _FrontStrength, boxes: Sequence[Box], above: float
 ) -> Box | None:
-    """Return the best of the configurations `boxes` that meet the rule of `strength`, a point of a
-    front. Return None if none has a value larger than `above`; values are negated if smaller ones
-    are better.
+    """Return the best of the configurations `boxes` that meet the rule of a point; None if none has
+    a signed value larger than `above`.
     """
     values = [(strength.objective.bound(box), box) for box in boxes]
     # The classes of few are counted: those of the best until one is admissible.
@@ -453,10 +414,8 @@ def _point(searcher: Searcher, strength: _FrontStrength, recommend: Recommend | 
 
 def front_of(span: FrontRange, points: Sequence[FrontPoint], sign: int) -> Front:
     """Return the front over a range, with its knee. Mark each point for which a point with a
-    stricter rule has at least the same utility.
-
-    `points` are the best configurations under ever stricter rules. `sign` is -1 if smaller values
-    of the objective are better.
+    stricter rule has at least the same utility. `sign` is -1 if smaller values of the objective are
+    better.
     """
     marked: list[FrontPoint] = []
     best_later = -math.inf
@@ -468,9 +427,9 @@ def front_of(span: FrontRange, points: Sequence[FrontPoint], sign: int) -> Front
 
 
 def _worth(point: FrontPoint, sign: int) -> float:
-    """Return the figure by which a point of a front is compared with the others; larger is better.
-    It is the utility of its release, unless the search optimised something else. -inf if the point
-    has no configuration. `sign` is as in `front_of`.
+    """Return the figure by which a point is compared with the others; larger is better. It is the
+    utility of its release, unless the search optimised something else. -inf if it has no
+    configuration.
     """
     if point.reached is None:
         return -math.inf
@@ -480,8 +439,8 @@ def _worth(point: FrontPoint, sign: int) -> float:
 
 
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
-    """Return the value of the varied `parameter` of the rule at the knee of a front: the point of
-    the curve of utility with the largest distance from the straight line between its ends.
+    """Return the value of the parameter at the knee of a front: the point of the curve of utility
+    with the largest distance from the straight line between its ends.
 
     The method is by Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011. Counts
     and risk are on a logarithmic scale. The result is None with fewer than three points, or if the
@@ -514,10 +473,8 @@ _NODES = 64
 
 
 class Masking(Additive):
-    """An objective: how much a configuration masks. It is the mean, over attributes, of the share
-    of entropy that the mask hides.
-
-    If `sign` is -1, the search minimises the masking.
+    """An objective: how much a configuration masks, as the mean, over attributes, of the share of
+    entropy that the mask hides. If `sign` is -1, the search minimises the masking.
     """
 
     def __init__(self, problem: Problem, sign: int, *, divides: bool) -> None:
@@ -530,23 +487,13 @@ class Masking(Additive):
         super().__init__("masking", sign, [values])
 
     def share(self, box: Box) -> float:
-        """Return how much a configuration (a box with one candidate an attribute) masks, from 0 to
-        1.
-        """
+        """Return how much a configuration masks, from 0 to 1."""
         return max(0.0, self.sign * self.bound(box))
 
 
 class AboveScore:
-    """Checks whether configurations meet the rule and also reach a given score.
-
-    Parameters
-    ----------
-    inner
-        The check of the rule.
-    score
-        The score as an objective, with an upper bound for each box (set of configurations).
-    least
-        The score that a configuration must reach, negated if smaller scores are better.
+    """Checks whether configurations meet the rule (`inner`) and also reach a given score, as a
+    signed objective.
     """
 
     def __init__(self, inner: Feasibility, score: Objective, least: float) -> None:
@@ -555,11 +502,8 @@ class AboveScore:
         self._least = least
 
     def narrow(self, box: Box) -> Box | None:
-        """Return a box (a set of candidate masks for each attribute) without the candidates that
-        cannot meet the rule.
-
-        The result is None if an attribute has no candidate left, or if no configuration in the box
-        can reach the score.
+        """Return a box without the candidates that cannot meet the rule; None if no configuration
+        in it can do so, or can reach the score.
         """
         narrowed = self._inner.narrow(box)
         if narrowed is None or self._score.bound(narrowed) < self._least:
@@ -567,9 +511,7 @@ class AboveScore:
         return narrowed
 
     def admits(self, box: Box) -> bool:
-        """Return whether a configuration (a box with one candidate an attribute) meets the rule and
-        also reaches the score.
-        """
+        """Return whether a configuration meets the rule and reaches the score."""
         return self._inner.admits(box) and self._score.bound(box) >= self._least
 
 
@@ -577,9 +519,8 @@ def put_first(
     searcher: Searcher, outcome: Found, prefer: Prefer, top: int, clock: Clock
 ) -> FirstByMasking | None:
     """Move the configuration that the user prefers, among those that score about the same, to the
-    front of `outcome.best`. Shorten this list to `top` entries.
-
-    Return the reason why this configuration comes first; None if it has the best score.
+    front of `outcome.best`, which is shortened to `top` entries. Return why it comes first; None if
+    it has the best score.
     """
     first, why = outcome.best[0][1], None
     scorer, measure = searcher.scorer, searcher.measure
@@ -647,11 +588,9 @@ def prefer_among_ties(
 def _rivals(
     searcher: Searcher, best: Box, amount: Masking, least: float, clock: Clock
 ) -> list[Box]:
-    """Return some configurations that meet the rule and whose score is at least `least`, those that
-    mask least first (or most, as `amount` says). Scores are negated if smaller ones are better.
-
-    They are found by a search for the least (or most) masking that starts from the configuration
-    `best`. `amount` is the objective of this search: how much a configuration masks.
+    """Return some configurations that meet the rule and whose signed score is at least `least`,
+    those that mask least first (or most, as `amount` says), by a search that starts from the
+    configuration `best`.
     """
     feasibility: Feasibility | AboveScore = searcher.feasibility(searcher.plan.rule, clock)
     worst = searcher.measure.worst(searcher.scorer.label_rows)
@@ -680,17 +619,9 @@ def explain(
     """Explain why the best configuration is not finer: return which finer masks the rule excludes,
     and how much utility weaker rules would gain.
 
-    Parameters
-    ----------
-    searcher
-        The searcher that found the best configuration.
-    outcome
-        The result of its search, with at least one configuration. The recommended one is first.
-    highest
-        The best score with its configuration, which need not be the recommended one. The gains of
-        weaker rules are relative to this score.
-    clock
-        Time limit for all searches under weaker rules together.
+    `outcome` has the recommended configuration first. `highest` is the best score with its
+    configuration; the gains of weaker rules are relative to this score. `clock` limits the time of
+    all searches under weaker rules together.
     """
     value, box = outcome.best[0]
     return Binding(
@@ -700,12 +631,9 @@ def explain(
 
 
 def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
-    """Return the next finer candidate masks of each attribute, each with the score that the best
-    configuration would gain and the requirements that it would violate.
-
-    `box` is the best configuration, and `value` its score (negated if smaller scores are better),
-    with which the scores under finer masks are compared. If time runs out, the remaining candidates
-    are left out.
+    """Return the next finer candidates of each attribute, with the score that the best
+    configuration would gain over `value` and the requirements that it would violate. If time runs
+    out, the remaining candidates are left out.
     """
     problem = searcher.problem
     finer = []
@@ -737,11 +665,7 @@ def _relaxed(
     searcher: Searcher, box: Box, highest: tuple[float, Box], clock: Clock
 ) -> list[Relaxation]:
     """Return, for each rule that is one step weaker than the policy's rule, the best configuration
-    under it: its score, its gain, and which masks differ.
-
-    `box` is the recommended configuration; masks are compared with it. `highest` is the best score
-    under the policy's rule with its configuration; the gain is the score minus this score. `clock`
-    limits the time.
+    under it: its score, its gain over `highest`, and which masks differ from the recommended `box`.
     """
     finer = []
     value, leader = highest
@@ -767,11 +691,9 @@ def _relaxed(
 
 
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
-    """Return each rule that is one step weaker than the given rule, with a description of the step.
-
-    A step is the next weaker value that a privacy model defines, or 1 % more suppression. If a
-    criterion has no weaker value, for example distinct l-diversity with l = 2, the step removes the
-    criterion.
+    """Return each rule that is one step weaker, with a description of the step: the next weaker
+    value that a privacy model defines, or 1 % more suppression. If a criterion has no weaker value,
+    such as distinct l-diversity with l = 2, the step removes it.
     """
     weaker = []
     for index, criterion in enumerate(rule.criteria):

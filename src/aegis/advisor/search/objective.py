@@ -1,6 +1,9 @@
 """Define what an objective of a search is, with the objectives that need their own bounds: expected
-AUC and R2, and Pillai's trace. They are exact for a configuration, and bounded over a box (a set
-of candidate masks for each attribute).
+AUC and R2, and Pillai's trace.
+
+A box has a domain of candidates for each variable, as a bit mask; a configuration is a box of
+single candidates. An atom is a set of values that all candidates of an attribute treat in the same
+way, and a level is a masked value. Values are signed: negated if smaller values are better.
 """
 
 from __future__ import annotations
@@ -42,9 +45,7 @@ _INVERSE = 1e-3
 
 
 class Objective(ABC):
-    """A figure that a search maximises or minimises, with a bound for all configurations in a box.
-    A box has a set of candidate masks for each attribute.
-    """
+    """A figure that a search maximises or minimises, with a bound for all configurations in a box."""
 
     name: str
     sign: int
@@ -68,32 +69,25 @@ class Objective(ABC):
 
     @abstractmethod
     def bound(self, box: Box) -> float:
-        """Return an upper bound of `sign * figure` for all configurations in a box (a set of
-        candidate masks for each attribute). For a single configuration, return the exact value.
+        """Return an upper bound of `sign * figure` for all configurations in a box; for a single
+        configuration, the exact value.
         """
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound of `sign * figure` for all configurations in a box (a set of
-        candidate masks for each attribute), which takes little time to compute.
-
-        The result is never below that of `bound`. That method may take longer, and is exact for a
-        single configuration.
+        """Return an upper bound that takes little time to compute. It is never below `bound`, which
+        may take longer, and is exact for a single configuration.
         """
         return self.bound(box)
 
     def excludes(self, box: Box, value: float, within: Box) -> bool:  # noqa: ARG002 - others use it
-        """Return True if an upper bound shows that no configuration in a box exceeds `value`, which
-        is negated if smaller values are better.
-
-        A box has a set of candidate masks for each attribute, and `within` is a larger box that
-        contains `box`. An objective that adds up several bounds may use bounds that it has already
-        computed for the larger box.
+        """Return True if an upper bound shows that no configuration in a box exceeds `value`. An
+        objective that adds up several bounds may use those that it has computed for a larger box
+        (`within`).
         """
         return self.upper(box) <= value
 
     def guess(self, box: Box) -> float:
-        """Return a quick estimate of `upper`, an upper bound for a box (a set of candidate masks
-        for each attribute). The search uses the estimate only to choose how to split a box.
+        """Return a quick estimate of `upper`, by which the search chooses how to split a box.
 
         The search compares the estimates for a box and for its halves. Estimating the difference
         too high does less harm than estimating it too low.
@@ -101,9 +95,7 @@ class Objective(ABC):
         return self.upper(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - others depend on it
-        """Return about how many seconds `bound` takes for a box (a set of candidate masks for each
-        attribute); 0 if the time is negligible.
-        """
+        """Return about how many seconds `bound` takes; 0 if the time is negligible."""
         return 0.0
 
 
@@ -152,9 +144,7 @@ class OfConfigurations(Objective):
         self._scored: dict[Box, float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the figure in a box (a set of candidate masks for each
-        attribute). For a single configuration, return the exact value.
-        """
+        """Return an upper bound of the figure in a box; for a configuration, the exact value."""
         if box not in self._scored:
             if not is_leaf(box):
                 return self._over(box)
@@ -167,9 +157,7 @@ class OfConfigurations(Objective):
 
     @abstractmethod
     def _over(self, box: Box) -> float:
-        """Return an upper bound of the measure, negated if smaller values are better, for all
-        configurations in a box (a set of candidate masks for each attribute).
-        """
+        """Return an upper bound of the measure for all configurations in a box."""
 
 
 class OfMeasure(OfConfigurations):
@@ -188,28 +176,26 @@ class OfMeasure(OfConfigurations):
         return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
 
     def _score_work(self, chosen: int, settled: int) -> float:
-        """Return about how many seconds a score takes. `chosen` is the number of levels (masked
-        values) of attributes with several candidates; `settled` is that of all other attributes.
+        """Return about how many seconds a score takes, for the number of levels of attributes with
+        several candidates (`chosen`) and of all others (`settled`).
         """
         return score_work(chosen, chosen + settled)
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds it takes to score a configuration, which is a box of single
-        candidates.
-        """
+        """Return about how many seconds it takes to score a configuration."""
         return seconds_of(self._problem, box)
 
 
 def seconds_of(problem: Problem, box: Box) -> float:
-    """Return about how many seconds it takes to score a configuration. For a box (a set of
-    candidate masks for each attribute), return the time to score its finest masks.
+    """Return about how many seconds it takes to score a configuration, or the finest masks of a
+    box.
     """
     return CUBED * float(sum(levels_of(problem, box))) ** 3
 
 
 def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
-    """Return how many levels (masked values) two sets of attributes have in the configuration
-    `box`: attributes with several candidate masks, and all other attributes.
+    """Return how many levels a configuration has in attributes with several candidates, and in all
+    others.
     """
     counts = [0, 0]
     for variable, domain in zip(problem.variables, box, strict=True):
@@ -220,30 +206,19 @@ def levels_of(problem: Problem, box: Box) -> tuple[int, int]:
 
 def score_work(chosen: int, levels: int) -> float:
     """Return about how many seconds it takes to compute a score, or an upper bound of it, from
-    counts by fold (part of the rows).
-
-    Parameters
-    ----------
-    chosen
-        Number of levels (masked values) of the attributes whose masks vary; the matrix of all other
-        levels is factorised only once for all scores.
-    levels
-        Number of levels of all attributes.
+    counts by fold. `chosen` levels are of attributes whose masks vary; the matrix of all other
+    `levels` is factorised only once for all scores.
     """
     return _SCORE + _FITS * CUBED * float(chosen) ** 2 * levels
 
 
 def columns_work(levels: int) -> float:
-    """Return about how many seconds it takes to predict each column from all others, for columns
-    that have `levels` levels (masked values) together.
-    """
+    """Return about how many seconds it takes to predict each column from all others."""
     return _SCORE + _COLUMNS * CUBED * float(levels) ** 3
 
 
 def inverse_work(levels: int) -> float:
-    """Return about how many seconds it takes to compute a bound that inverts a matrix with one row
-    for each of `levels` levels (masked values).
-    """
+    """Return about how many seconds it takes to compute a bound that inverts a matrix of levels."""
     return _INVERSE + _FITS * CUBED * float(levels) ** 3
 
 
@@ -252,10 +227,8 @@ _LEVELS = 1024
 
 
 def has_reach(objective: str, problem: Problem) -> bool:
-    """Return whether a search can compute an upper bound of an objective from least squares.
-
-    This is so if the objective is the expected AUC or R2 of linear scores, the label has only one
-    mask, and the summary has counts by fold (part of the rows).
+    """Return whether least squares give an upper bound of an objective: it is the expected AUC or
+    R2 of linear scores, the label has only one mask, and the summary has counts by fold.
     """
     summary = problem.summary
     if objective not in MEASURES or summary.pairs.folds is None:
@@ -274,20 +247,12 @@ def reads_names(measure: Measure) -> bool:
 
 
 class FinestMasks:
-    """Computes the finest masks of a box (a set of candidate masks for each attribute): for each
-    attribute, the mask that distinguishes everything that any candidate in the box distinguishes.
+    """Computes the finest masks of a box: for each attribute, the mask that distinguishes
+    everything that any candidate in the box distinguishes.
 
-    A number or date shows its ranges, and a text its masked values. If a candidate adds noise, the
-    finest mask shows the atoms (sets of values that all candidates treat in the same way), because
-    the noisy value is a random function of the atom.
-
-    Parameters
-    ----------
-    problem
-        The search space.
-    names
-        Whether the measure also treats each masked value of a number or date as a category, as
-        naive Bayes does.
+    A number or date shows its ranges (and, if `names`, also its masked values as categories), and a
+    text its masked values. If a candidate adds noise, the finest mask shows the atoms, because the
+    noisy value is a random function of the atom.
     """
 
     def __init__(self, problem: Problem, *, names: bool = False) -> None:
@@ -296,11 +261,8 @@ class FinestMasks:
         self._numbers: dict[tuple[int, bytes], int] = {}
 
     def encoded(self, box: Box) -> CodedMasks | None:
-        """Return the level of each value (atom) of each attribute under the finest masks of a box,
-        and a number that identifies each mask; equal numbers mean equal masks.
-
-        A box has a set of candidate masks for each attribute. The result is None if the masks
-        together have more than 1,024 levels.
+        """Return the finest masks of a box, whose keys are numbers that identify each mask; None if
+        they have more than 1,024 levels together.
         """
         masks = [self._of(i, box[i]) for i in range(len(self._variables))]
         if sum(size for _, _, size in masks) > _LEVELS:
@@ -310,12 +272,9 @@ class FinestMasks:
 
     @cached_method
     def _of(self, index: int, domain: int) -> tuple[int, Integers, int]:
-        """Return the coarsest grouping of values that distinguishes all that any candidate mask in
-        a set distinguishes. The result is a number that identifies the grouping, its group for each
-        of A atoms, shape (A,), and the number of groups.
-
-        `index` is the attribute. `domain` codes the set: bit i is 1 if candidate i is in the set.
-        An atom is a set of attribute values that all candidates treat in the same way.
+        """Return the coarsest grouping that distinguishes all that any candidate in a domain
+        distinguishes: a number that identifies it, the group of each atom, and the number of
+        groups.
         """
         level = _refined(self._variables[index], domain, names=self._names)
         number = self._numbers.setdefault((index, level.tobytes()), len(self._numbers))
@@ -353,7 +312,7 @@ class FinestBound:
         Function that returns the largest AUC or R2 of any score that is linear in the levels:
         `reachable_auc` or `explained_share`.
     names
-        Whether the measure also treats each masked value of a number or date as a category.
+        As in `FinestMasks`.
     """
 
     def __init__(
@@ -365,9 +324,8 @@ class FinestBound:
         self._bounds: dict[tuple[Hashable, ...], float] = {}
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the AUC (or R2) of all configurations in a box (a set of
-        candidate masks for each attribute). If the finest masks have more than 1,024 levels, the
-        bound is 1, which excludes nothing.
+        """Return an upper bound for a box: 1, which excludes nothing, if its finest masks have too
+        many levels.
         """
         masks = self._masks.encoded(box)
         if masks is None:
@@ -394,8 +352,7 @@ _DENSE = 1 << 11
 
 class Pillai(Objective):
     """An objective: Pillai's trace of the attributes' indicators (0 or 1 for each level) and the
-    label, without correction (plug-in) or adjusted for chance. A box is a set of candidate masks
-    for each attribute.
+    label, without correction (plug-in) or adjusted for chance.
 
     The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks.
     So a bound for a box is the V of its finest grouping, in which each variable has the common
@@ -408,11 +365,11 @@ class Pillai(Objective):
     d / (N - d - 1), with the V of the finest grouping, and the L and d of the coarsest grouping.
     For a single configuration, the bound is exact.
 
-    A noise mask counts as its unmasked atoms (sets of original values) in the finest grouping, and
-    as one level in the coarsest grouping. Given the atoms, the noisy values are independent of
-    everything else, so they cannot increase V. The rank d, before its reduction for noise, cannot
-    fall below the rank of the other attributes alone. No trace exceeds the number of classes minus
-    one; this is the bound of a box whose finest grouping has too many levels to fit.
+    A noise mask counts as its unmasked atoms in the finest grouping, and as one level in the
+    coarsest grouping. Given the atoms, the noisy values are independent of everything else, so they
+    cannot increase V. The rank d, before its reduction for noise, cannot fall below the rank of the
+    other attributes alone. No trace exceeds the number of classes minus one; this is the bound of a
+    box whose finest grouping has too many levels to fit.
     """
 
     sign = 1
@@ -428,23 +385,17 @@ class Pillai(Objective):
         self._fits = _CornerFits(problem)
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the trace over a box (a set of candidate masks for each
-        attribute). For a single configuration, the result is exact.
-        """
+        """Return an upper bound of the trace over a box; for a configuration, the exact value."""
         if box not in self._bounds:
             self._bounds[box] = self._bound(box)
         return self._bounds[box]
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds `bound` takes for a box (a set of candidate masks for each
-        attribute); 0 if its result is cached.
-        """
+        """Return about how many seconds `bound` takes; 0 if its result is cached."""
         return 0.0 if box in self._bounds else seconds_of(self._problem, box)
 
     def _bound(self, box: Box) -> float:
-        """Return the upper bound of the trace, computed from the finest and the coarsest grouping
-        of a box (a set of candidate masks for each attribute).
-        """
+        """Return the upper bound, from the finest and the coarsest grouping of a box."""
         levels = self._fits.levels(box)
         if levels > _LEVELS and not is_leaf(box):
             return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
@@ -466,10 +417,8 @@ class Pillai(Objective):
 
 
 def _refined_levels(variable: Variable) -> Integers:
-    """Return the level of each of A atoms under the common refinement of a variable's candidates,
-    shape (A,). An atom is a set of values that all candidates treat in the same way.
-
-    If a candidate adds noise, every atom is a level.
+    """Return the level of each atom under the common refinement of a variable's candidates, shape
+    (A,). If a candidate adds noise, every atom is a level.
     """
     if variable.channels:
         return np.arange(len(variable.candidates[0].levels))
@@ -477,9 +426,7 @@ def _refined_levels(variable: Variable) -> Integers:
 
 
 class _CornerFits:
-    """Computes Pillai's trace for the finest and the coarsest grouping of a box (a set of candidate
-    masks for each attribute). Fits are cached.
-    """
+    """Computes Pillai's trace for the finest and the coarsest grouping of a box. Fits are cached."""
 
     def __init__(self, problem: Problem) -> None:
         self._variables = problem.variables
@@ -497,9 +444,9 @@ class _CornerFits:
         distinguishes are one level.
 
         Attributes with a single candidate are eliminated, as in a Schur complement, unless that
-        loses precision. `_atoms` then has one atom (set of original values) of each level of each
-        other attribute, `_places` the indices of their variables, and `_offsets` the index of the
-        first level of each, and the number of all levels.
+        loses precision. `_atoms` then has one atom of each level of each other attribute, `_places`
+        the indices of their variables, and `_offsets` the index of the first level of each, and the
+        number of all levels.
         """
         attributes = problem.variables[: len(problem.summary.attributes)]
         levels = [_refined_levels(variable) for variable in attributes]
@@ -529,20 +476,17 @@ class _CornerFits:
                 return
 
     def fit(self, box: Box, *, finest: bool) -> tuple[PillaiFit, int]:
-        """Return the fit of Pillai's trace for the finest grouping of a box (a set of candidate
-        masks for each attribute), and the number of label classes. If `finest` is False, use the
-        coarsest grouping.
+        """Return the fit for the finest (or coarsest) grouping of a box, and the number of label
+        classes.
         """
         numbers = enumerate(self._places)
         return self._fitted(tuple([self._number(j, box[index], finest) for j, index in numbers]))
 
     @cached_method
     def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
-        """Return the fit of Pillai's trace, and the number of label classes. `key` has the index of
-        each attribute's grouping in the list `_levels`, then the index of the label's grouping if
-        it has candidates.
-
-        The fit uses the counts of all pairs of groups; with noise masks, the expected counts.
+        """Return the fit, and the number of label classes. `key` has the index of each attribute's
+        grouping in `_levels`, then that of the label's grouping if it has candidates. With noise
+        masks, the counts are expected counts.
         """
         numbers, label = key[: len(self._atoms)], key[len(self._atoms) :]
         counts = self._counts
@@ -555,28 +499,21 @@ class _CornerFits:
         return fit, int(joint.any(axis=0).sum())
 
     def _groups_of(self, counts: PartialCovariances, index: int, number: int) -> GroupedLevels:
-        """Return the group of each level (counted value) of the attribute at `index` under the
-        grouping that `number` identifies. `counts` has the levels.
-        """
+        """Return the group of each level of the attribute at `index` under a grouping."""
         levels = slice(*self._offsets[index : index + 2].tolist())
         return self._grouped.get(number, lambda: counts.grouped(levels, self._levels[number]))
 
     def levels(self, box: Box) -> int:
-        """Return the number of levels (masked values) that the finest masks of a box (a set of
-        candidate masks for each attribute) have together. To fit the trace, a matrix of this size
-        is factorised.
+        """Return the number of levels of the finest masks of a box; a fit factorises a matrix of
+        this size.
         """
         places = enumerate(self._places[: len(self._atoms)])
         return sum(self._sizes[self._number(j, box[index], True)] for j, index in places)
 
     @cached_method
     def _number(self, index: int, domain: int, finest: bool) -> int:
-        """Return a number that identifies the common grouping of a set of candidates: their common
-        refinement if `finest` is True, else their common coarsening. Equal groupings have equal
-        numbers.
-
-        `index` is the position of the variable in the counts, and `domain` is the set as a bit
-        mask.
+        """Return a number that identifies the common refinement (or coarsening) of a domain. Equal
+        groupings have equal numbers. `index` is the position of the variable in the counts.
         """
         levels = self._grouping(index, domain, finest)
         number = self._numbers.setdefault((index, levels.tobytes()), len(self._levels))
@@ -587,13 +524,9 @@ class _CornerFits:
         return number
 
     def _grouping(self, index: int, domain: int, finest: bool) -> Array:
-        """Return the common refinement of a set of candidates if `finest` is True, else their
-        common coarsening.
-
-        `index` is the position of the variable in the counts, and `domain` is the set as a bit
-        mask. The result has the group of each level of the counts; for the label, the group of each
-        class. For a single noise mask, it has the probability of each noisy value for each level, a
-        matrix.
+        """Return the common refinement (or coarsening) of a domain, as the group of each level of
+        the counts; for the label, of each class. For a single noise mask, return the probability of
+        each noisy value for each level.
         """
         variable = self._variables[self._places[index]]
         if index >= len(self._atoms):

@@ -54,20 +54,18 @@ from aegis.summary import Candidate
 
 class ShareOfLabel(Objective):
     """An objective: the share of the unmasked utility that a configuration keeps for one of several
-    labels.
+    labels, or an upper bound of it for a box; None if the unmasked table has no utility for the
+    label.
 
     Parameters
     ----------
-    problem
-        The search space of the whole table.
-    own
-        The search space of the label's table, which lacks the columns that its scores ignore.
+    problem, space
+        The search space of the whole table, and of the label's table, which lacks the columns that
+        its scores ignore.
     task
         The scorer of the label.
-    measure
-        The measure from which the share is computed.
-    inner
-        The objective for `measure` on the table for this label.
+    measure, inner
+        The measure from which the share is computed, and the objective for it on the label's table.
     """
 
     sign = 1
@@ -88,35 +86,26 @@ class ShareOfLabel(Objective):
         self._quick: dict[Box, float | None] = {}
 
     def box(self, box: Box) -> Box:
-        """Translate a box of the whole table into a box of the label's table, which lacks some
-        columns. A box has a set of candidate masks for each attribute, as a bit mask.
-        """
+        """Translate a box of the whole table into a box of the label's table."""
         return tuple([self._domain(i, box[index]) for i, (index, _) in enumerate(self._places)])
 
     @cached_method
     def _domain(self, index: int, domain: int) -> int:
-        """Translate `domain`, a set of candidates of the whole table as a bit mask, into the set of
-        the same candidates in the label's table; `index` is the position of the attribute there.
+        """Translate a domain of the whole table into that of the attribute at `index` in the
+        label's table.
         """
         _, maps = self._places[index]
         return sum({1 << maps[c] for c in members(domain)})
 
     def share(self, box: Box) -> float | None:
-        """Return an upper bound of the share of the label's utility that a configuration in a box
-        can keep, from 0 to 1. A box has a set of candidate masks for each attribute.
-
-        For a single configuration, the result is exact. It is None if the unmasked table has no
-        utility for the label.
-        """
+        """Return the share, from 0 to 1: exact for a configuration, an upper bound for a box."""
         label_box = self.box(box)
         if label_box not in self._shares:
             self._shares[label_box] = self._share(label_box, self._inner.bound)
         return self._shares[label_box]
 
     def quick_share(self, box: Box) -> float | None:
-        """Return an upper bound of `share` that takes less time to compute: for a single
-        configuration, it need not be exact. A box has a set of candidate masks for each attribute.
-        """
+        """Return an upper bound of `share` that takes less time to compute."""
         label_box = self.box(box)
         if label_box in self._shares:
             return self._shares[label_box]
@@ -125,12 +114,7 @@ class ShareOfLabel(Objective):
         return self._quick[label_box]
 
     def known_share(self, box: Box) -> float | None:
-        """Return an upper bound of the share of the label's utility that a configuration in a box
-        can keep, if one was computed before; otherwise 1. A box has a set of candidate masks for
-        each attribute.
-
-        The result is None if the unmasked table has no utility for the label.
-        """
+        """Return an upper bound of `share`, if one was computed before; otherwise 1."""
         label_box = self.box(box)
         if label_box in self._shares:
             return self._shares[label_box]
@@ -142,11 +126,7 @@ class ShareOfLabel(Objective):
         return None if percent is None else percent / 100
 
     def _share(self, label_box: Box, figure: Callable[[Box], float]) -> float | None:
-        """Return the share of the label's utility that belongs to the score `figure(own)`, from 0
-        to 1. `label_box` is a box of the label's table. `figure` computes the score of a
-        configuration, or an upper bound of the scores in a box (a set of candidate masks for each
-        attribute), negated if smaller values are better.
-        """
+        """Return the share for the score that `figure` returns for a box of the label's table."""
         if is_leaf(label_box) and self._task.hides_label(self._space.choice(label_box)):
             score = self.measure.worst(self._rows)
         else:
@@ -155,30 +135,22 @@ class ShareOfLabel(Objective):
         return None if percent is None else percent / 100
 
     def guess(self, box: Box) -> float:
-        """Return a quick estimate of how much utility of the label a box (a set of candidate masks
-        for each attribute) can keep, relative to the unmasked table. The search uses it only to
-        compare boxes.
+        """Return a quick estimate of the utility that a box can keep, relative to the unmasked
+        table. The search uses it only to compare boxes.
         """
         span = abs(self._reference - self.measure.worst(self._rows))
         return self._inner.guess(self.box(box)) / span if span else 0.0
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound of the share of the label's utility that a configuration in a box
-        can keep; 0 if the unmasked table has no utility for the label. A box has a set of candidate
-        masks for each attribute.
-        """
+        """Return `share`; 0 if the unmasked table has no utility for the label."""
         return self.share(box) or 0.0
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound of the share of the label's utility that a configuration in a box
-        can keep. It takes less time than `bound`, but need not be exact for a single configuration.
-        """
+        """Return `quick_share`; 0 if the unmasked table has no utility for the label."""
         return self.quick_share(box) or 0.0
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds it takes to compute `bound` for a box (a set of candidate
-        masks for each attribute); 0 if the result is cached.
-        """
+        """Return about how many seconds `bound` takes; 0 if the result is cached."""
         label_box = self.box(box)
         return 0.0 if label_box in self._shares else self._inner.effort(label_box)
 
@@ -203,11 +175,8 @@ class SharesKept(Objective):
         self._quickest = sorted(range(len(classes)), key=classes.__getitem__)
 
     def guess(self, box: Box) -> float:
-        """Return a quick estimate of `upper`, the upper bound of the objective for all
-        configurations in a box (a set of candidate masks for each attribute).
-
-        The estimate is `upper` itself, unless the bounds of the labels are loose and slow to
-        compute. Then it is the weighted mean of quick estimates for the labels.
+        """Return a quick estimate of `upper`. If the bounds of the labels are loose and slow to
+        compute, it is the weighted mean of quick estimates for the labels.
         """
         if not self.loose:
             return self.upper(box)
@@ -216,14 +185,12 @@ class SharesKept(Objective):
         )
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound for all configurations in a box (a set of candidate masks for each
-        attribute): the combination of the upper bounds for all labels.
-        """
+        """Return the combination of the upper bounds of a box for all labels."""
         return self._combine([label.share(box) for label in self.labels])
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound of the objective for all configurations in a box. It takes less
-        time than `bound`, but need not be exact for a single configuration.
+        """Return an upper bound that takes less time than `bound`, but need not be exact for a
+        configuration.
         """
         return self._combine([label.quick_share(box) for label in self.labels])
 
@@ -231,8 +198,7 @@ class SharesKept(Objective):
         """Return True if the bounds of the labels show that no configuration in a box exceeds
         `value`.
 
-        A box has a set of candidate masks for each attribute, and `within` is a larger box that
-        contains `box`. The search begins with the labels' bounds for `within`. It replaces one after
+        The search begins with the labels' bounds for a larger box (`within`). It replaces one after
         the other by the bound for `box`, first for labels with few classes, until the result is
         clear.
         """
@@ -244,16 +210,12 @@ class SharesKept(Objective):
         return self._combine(shares) <= value
 
     def effort(self, box: Box) -> float:
-        """Return about how many seconds it takes to compute the bounds of a box (a set of candidate
-        masks for each attribute) for all labels.
-        """
+        """Return about how many seconds it takes to compute the bounds for all labels."""
         return sum(label.effort(box) for label in self.labels)
 
 
 def _key(candidate: Candidate) -> tuple[bytes, object]:
-    """Return a key of a candidate mask; candidates with equal keys form the same groups of values
-    and add the same noise.
-    """
+    """Return a key of a candidate: equal keys mean equal groups of values and equal noise."""
     return candidate.groups.tobytes(), candidate.noise
 
 
@@ -261,11 +223,10 @@ def _places(
     problem: Problem, space: Problem, task: TaskScorer
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Match the variables and candidates of one label's table (`space`) with those of the whole
-    table (`problem`). `task` scores the label.
+    table.
 
-    For each variable of the label's table, return its index in the whole table. Also return a tuple
-    that has, for each of its candidates in the whole table, the index of the candidate in the
-    label's table.
+    For each variable of the label's table, return its index in the whole table, and the index in
+    the label's table of each of its candidates in the whole table.
     """
     names = [variable.name for variable in problem.variables]
     places = []
@@ -298,10 +259,9 @@ class Additive(Objective):
     """An objective that adds up one value for each attribute, which depends only on the attribute's
     mask (and on the label's mask, if the label has candidates).
 
-    A box has a set of candidate masks for each attribute. Its upper bound is the sum of the best
-    values of the attributes. The bound is valid even if values do not grow with finer masks, so the
-    search is exact for corrected measures, too. If the label has candidates, the bound is the
-    largest of the sums for these candidates.
+    The upper bound of a box is the sum of the best values of the attributes. The bound is valid
+    even if values do not grow with finer masks, so the search is exact for corrected measures, too.
+    If the label has candidates, the bound is the largest of the sums for these candidates.
     """
 
     def __init__(self, name: str, sign: int, values: list[list[list[float]]]) -> None:
@@ -312,9 +272,7 @@ class Additive(Objective):
         self._labelled = len(values) > 1
 
     def bound(self, box: Box) -> float:
-        """Return an upper bound for all configurations in a box (a set of candidate masks for each
-        attribute): the sum of the best value of each attribute.
-        """
+        """Return the sum of the best value of each attribute in a box."""
         labels = members(box[-1]) if self._labelled else [0]
         return max(
             math.fsum(self._over(label, j, box[j]) for j in range(len(self._values[label])))
@@ -339,8 +297,7 @@ class Unbounded(OfMeasure):
 
 
 class BelowBound(OfMeasure):
-    """A measure whose upper bound in a box is computed from the finest masks of the box. A box has
-    a set of candidate masks for each attribute.
+    """A measure whose upper bound in a box is computed from the finest masks of the box.
 
     The held-out trace and the held-out R2 never exceed the figures without held-out rows (plug-in),
     because penalties and held-out rows only lower a figure. Plug-in figures cannot grow when masks
@@ -368,9 +325,8 @@ class BelowBound(OfMeasure):
         return FinestBound(self._problem, most, names=reads_names(self._measure))
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound for all configurations in a box (a set of candidate masks for each
-        attribute). For a single configuration that has no score yet, it is not exact, because a
-        score takes longer than the bound.
+        """Return an upper bound of a box. For a configuration that has no score yet, it is not
+        exact, because a score takes longer than the bound.
         """
         return self._scored[box] if box in self._scored else self._over(box)
 
@@ -379,12 +335,11 @@ class BelowBound(OfMeasure):
         return self._trace.bound(box) if by_trace else self._finest.bound(box)
 
     def guess(self, box: Box) -> float:
-        """Return a quick estimate of the upper bound for a box (a set of candidate masks for each
-        attribute). The search uses it only to compare boxes.
+        """Return a quick estimate of `upper`, by which the search compares boxes.
 
-        For an expected AUC, the estimate is twice the AUC of two classes with the same plug-in
-        Pillai's trace, which is quicker to compute than the bound of an AUC. For other measures,
-        the estimate is the upper bound itself.
+        For an expected AUC, it is twice the AUC of two classes with the same plug-in Pillai's
+        trace, which is quicker to compute than the bound. For other measures, it is the bound
+        itself.
         """
         if self.bounded or self._of_number:
             return self.upper(box)
@@ -403,11 +358,8 @@ def make_objective(
     companion: Objective | None = None,
 ) -> Objective:
     """Return the objective called `name`: a measure, or an objective that a package adds. The name
-    may have options in brackets.
-
-    `problem` is the search space, `scorer` computes measures, and `plan` has the privacy rule.
-    `companion` is another objective of the same search, if any. For several labels, both objectives
-    share the bounds of each label that they score by the same measure.
+    may have options in brackets. For several labels, `companion` is another objective of the same
+    search; both share the bounds of each label that they score by the same measure.
 
     Raises
     ------
@@ -444,8 +396,8 @@ def shares_kept(
 
     Each label is scored by its measure. If this measure has no bound and `name` is a measure of
     label classes, the objective uses `name` for the label. The search then lists configurations by
-    `name`, and scores them by the label's measure afterwards. `companion` is another objective of
-    the same search, whose labels are used again if they have the same measure.
+    `name`, and scores them by the label's measure afterwards. `companion` is as in
+    `make_objective`.
     """
     chosen, labels = MEASURES.get(name), []
     others = companion.labels if isinstance(companion, SharesKept) else ()
@@ -461,8 +413,8 @@ def shares_kept(
 
 
 def objective_type(text: str) -> ObjectiveType:
-    """Return the registered type of an objective from a text with its name and perhaps options in
-    brackets. The options are checked.
+    """Return the registered type of an objective, from its name with perhaps options in brackets,
+    which are checked.
 
     Raises
     ------
@@ -511,10 +463,9 @@ class Pairwise(OfMeasure):
 
         1/2 sum_j w_ij(a, b_j) <= 1/2 sum_j max_b w_ij(a, b),
 
-    where b_j is the mask of attribute j. The bound of a box (a set of candidate masks for each
-    attribute) adds, over the attributes, the largest right-hand side of any candidate a of
-    attribute i. It is exact for a single configuration. It is valid even if values do not grow with
-    finer masks, and it needs no label.
+    where b_j is the mask of attribute j. The bound of a box adds, over the attributes, the largest
+    right-hand side of any candidate a of attribute i. It is exact for a single configuration. It is
+    valid even if values do not grow with finer masks, and it needs no label.
 
     The values of all pairs of candidates are computed once. They are stored as whole numbers of a
     small unit, so sums are exact. If a box differs from the last one in a few attributes, only the
@@ -537,9 +488,9 @@ class Pairwise(OfMeasure):
 
     @cached_property
     def _halves(self) -> tuple[Ints, float]:
-        """Half of the value of each pair of candidate masks, divided by the number of pairs of
-        attributes, as whole numbers of a small unit, shape (M, M), where M counts the candidates of
-        all attributes; and the unit. Values are negated if smaller ones are better.
+        """Half of the signed value of each pair of the M candidates of all attributes, divided by
+        the number of pairs of attributes, as whole numbers of a small unit, shape (M, M); and the
+        unit.
         """
         self._problem.work.add(self._count_work)
         masked = [
@@ -585,9 +536,7 @@ class Pairwise(OfMeasure):
         return float(most.sum()) * self._halves[1]
 
     def _best(self, index: int, domain: int) -> Ints:
-        """Return the value of each of M candidates with the best partner among some candidates of
-        one attribute, shape (M,).
-        """
+        """Return the value of each of M candidates with its best partner in a domain, shape (M,)."""
         partners = [int(self._starts[index]) + at for at in members(domain)]
         halves = self._halves[0]
         best: Ints = halves[partners[0]]
@@ -596,16 +545,15 @@ class Pairwise(OfMeasure):
         return best
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return about how many seconds it takes to bound a box; the first also computes the values
-        of all pairs.
+        """Return about how many seconds it takes to bound a box; the first also computes all
+        values.
         """
         first = 0.0 if "_halves" in self.__dict__ else self._count_work
         return first + self._bound_work
 
 
 class EveryColumn(OfMeasure):
-    """An objective: the mean, over all columns, of how well the other columns predict the column. A
-    box has a set of candidate masks for each column.
+    """An objective: the mean, over all columns, of how well the other columns predict the column.
 
     For the bound of a box, all columns except the predicted one have the finest masks of the box,
     and the best mask of the predicted column counts. The prediction is least squares on all rows,
@@ -635,8 +583,8 @@ class EveryColumn(OfMeasure):
         return self.upper(box)
 
     def upper(self, box: Box) -> float:
-        """Return an upper bound for all configurations in a box (a set of candidate masks for each
-        column). It comes from least squares, so it is quicker to compute than an exact value.
+        """Return an upper bound of a box by least squares, so it is quicker to compute than an
+        exact value.
         """
         return self._scored[box] if box in self._scored else self._upper(box)
 
@@ -653,11 +601,8 @@ class EveryColumn(OfMeasure):
         return float(weighted(np.array(each), self._weights))
 
     def _explained(self, masks: CodedMasks) -> list[Floats]:
-        """Return, for each column, how much of the scatter of its L levels (masked values) the
-        other columns explain, shape (L, L). The scatter is the matrix of cross products of the
-        deviations of the 0/1 indicators from their means.
-
-        `masks` has the finest masks of a set of configurations.
+        """Return, for each column under the finest masks, how much of the scatter of its L levels
+        the other columns explain, shape (L, L): see `explained_by_others`.
         """
         if self._blocks is None:
             self._blocks = FoldBlocks(self._problem.summary.pairs, folds=1)
@@ -665,14 +610,13 @@ class EveryColumn(OfMeasure):
         return explained_by_others(self._blocks.counts(range(len(masks.keys)), masks))
 
     def _reached(self, index: int, masks: CodedMasks, candidate: int, explained: Floats) -> float:
-        """Return an upper bound of V / (1 + V), which measures how well the other columns predict a
-        column under one candidate mask.
+        """Return an upper bound of V / (1 + V), which measures how well the other columns predict
+        the column at `index` under one candidate.
 
         For each group of the candidate, take the scatter that the other columns explain
         (`explained` has it for the finest levels), divided by the rows of the group; V is the sum
         over groups. The output of a noise mask is a random function of the finest levels, so its V
-        is no larger. `index` is the column, and `masks` has the finest masks of a set of
-        configurations.
+        is no larger.
         """
         if not len(explained):
             return 0.0
@@ -684,10 +628,9 @@ class EveryColumn(OfMeasure):
         return value / (1 + value)
 
     def _grouped(self, variable: Variable, level: Integers, index: int) -> Floats:
-        """Return a matrix, shape (L, L), for the L levels (masked values) of a column under its
-        finest masks. Its entry for two levels is 0 if a candidate puts them in different groups,
-        else 1 / the rows of their group. `level` has the level of each atom (set of original
-        values), and `index` is the index of the candidate.
+        """Return a matrix, shape (L, L), for the levels of a column under its finest masks: for two
+        levels in one group of the candidate at `index`, 1 / the rows of the group, else 0. `level`
+        has the level of each atom.
         """
         pairs, candidate = self._problem.summary.pairs, variable.candidates[index]
         atoms = pairs.atom_counts[pairs.names.index(variable.attribute.name)].sum(axis=1)

@@ -1,8 +1,10 @@
 """Define the search space (variables with candidate masks, ordered by refinement), and the clock
 that limits the time, or the counted work, of all parts of a search together.
 
-A domain is a set of candidates of one variable, stored as a bit mask. A box has one domain per
-variable. The search removes candidates from boxes until each domain is a single candidate.
+A domain is a set of candidates of one variable, as a bit mask: bit i is set if it has candidate i.
+A box has one domain per variable; a configuration is a box of single candidates. The search removes
+candidates from boxes until each domain is a single candidate. An atom is a set of values that all
+candidates of an attribute treat in the same way.
 """
 
 from __future__ import annotations
@@ -62,15 +64,15 @@ class Clock:
 
     @classmethod
     def of(cls, limit: Clock | float | None) -> Clock:
-        """Return a clock that stops after `limit` seconds (None: never). If `limit` is already a
-        clock, return it unchanged.
+        """Return a clock that stops after `limit` seconds (None: never); a clock is returned
+        unchanged.
         """
         return limit if isinstance(limit, Clock) else cls(limit)
 
     @classmethod
     def of_request(cls, request: SearchRequest, work: Work) -> Clock:
-        """Return a clock with the time limit of a request. If the request has none, but limits the
-        work, the clock counts `work` instead of seconds.
+        """Return a clock with the time limit of a request. If it limits only the work, the clock
+        counts `work` instead of seconds.
         """
         if request.time_limit is None and request.work is not None:
             return cls(request.work, work)
@@ -89,8 +91,8 @@ class Clock:
         return Clock(None if remaining is None else share * remaining, self._work)
 
     def check(self, seconds: float = 0.0) -> None:
-        """Raise `OutOfTimeError` if work of this many seconds would not end before the limit. With
-        0, raise it if the limit has passed.
+        """Raise `OutOfTimeError` if work of this many seconds would not end before the limit; with
+        0, if the limit has passed.
         """
         if self._work is not None:
             self._work.add(_CHECK)
@@ -98,15 +100,8 @@ class Clock:
             raise OutOfTimeError
 
     def allows(self, seconds: float = 0.0, times: int = 1) -> bool:
-        """Return whether work of this many seconds would end before the limit.
-
-        Parameters
-        ----------
-        seconds
-            Estimated seconds of one piece of the work. If an earlier piece took longer than this
-            estimate, its duration is used instead; 0 means that the work takes no time.
-        times
-            Number of pieces.
+        """Return whether so many pieces of work, of this many seconds each, would end before the
+        limit. If an earlier piece took longer, its duration is used instead; 0 takes no time.
         """
         now = self._now()
         if self._began is not None:
@@ -137,10 +132,7 @@ _FEW = (32, 512)
 
 
 def members(domain: int) -> list[int]:
-    """Return the indices of the candidates in a set, in ascending order.
-
-    `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set.
-    """
+    """Return the indices of the candidates in a domain, in ascending order."""
     size = domain.bit_length()
     if size <= _WORD:
         return [i for i in range(size) if domain >> i & 1]
@@ -151,15 +143,7 @@ def members(domain: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class MaskVariable:
-    """What a search chooses for one attribute: one of its candidate masks.
-
-    Attributes
-    ----------
-    attribute
-        The attribute, from a summary of any format.
-    candidates
-        Its candidates.
-    """
+    """What a search chooses for one attribute, from a summary of any format: one of its candidates."""
 
     attribute: AttributeWithMasks
     candidates: Sequence[CandidateMask]
@@ -171,27 +155,25 @@ class MaskVariable:
 
     @property
     def full(self) -> int:
-        """The set of all candidates, as a bit mask: bit i is set for candidate i."""
+        """The domain of all candidates."""
         return (1 << len(self.candidates)) - 1
 
     @cached_property
     def _order(self) -> Flags:
-        """Whether candidate i is at least as fine as candidate c, for all pairs of the n
-        candidates, shape (n, n).
-        """
+        """Whether candidate i is at least as fine as candidate c, for all pairs, shape (n, n)."""
         return _refinements(np.stack([c.groups for c in self.candidates]))
 
     @cached_property
     def finer(self) -> tuple[int, ...]:
-        """For each candidate, the set of candidates that are at least as fine, including the
-        candidate itself. A set is a bit mask: bit i is set if candidate i belongs to the set.
+        """For each candidate, the domain of candidates that are at least as fine, with the
+        candidate itself.
         """
         return tuple(_domain(column) for column in self._order.T)
 
     @cached_property
     def coarser(self) -> tuple[int, ...]:
-        """For each candidate, the set of candidates that are at least as coarse, including the
-        candidate itself. A set is a bit mask: bit i is set if candidate i belongs to the set.
+        """For each candidate, the domain of candidates that are at least as coarse, with the
+        candidate itself.
         """
         return tuple(_domain(row) for row in self._order)
 
@@ -210,8 +192,7 @@ class Variable(MaskVariable):
         Whether the attribute is a quasi-identifier, so that its values form equivalence classes.
     channels
         For each noise mask among the candidates, by its index: the probability of each of L noisy
-        values for each of A atoms (sets of values that all candidates treat in the same way), shape
-        (A, L).
+        values for each of A atoms, shape (A, L).
     people
         For each of n candidates, the group of each of the W values of the population, shape (n, W);
         None if there is no population. Two candidates may group the values of the table in the same
@@ -226,8 +207,7 @@ class Variable(MaskVariable):
 
     @cached_property
     def _order(self) -> Flags:
-        """Whether candidate i is at least as fine as candidate c, for all pairs of the n
-        candidates, shape (n, n).
+        """Whether candidate i is at least as fine as candidate c, for all pairs, shape (n, n).
 
         A noise mask is coarser than the unmasked values and finer than a mask with one group. It is
         not comparable with any other mask.
@@ -246,8 +226,8 @@ class Variable(MaskVariable):
 
     @cached_property
     def _level_order(self) -> Flags:
-        """Whether the levels of candidate i are at least as fine as the levels of candidate c, for
-        all pairs of the n candidates, shape (n, n).
+        """Whether the levels of candidate i are at least as fine as those of candidate c, shape (n,
+        n).
 
         The levels of a candidate are its frequent groups, and one level for all rare groups
         together. So a finer mask may have coarser levels.
@@ -255,22 +235,14 @@ class Variable(MaskVariable):
         return _refinements(np.stack([c.levels for c in self.candidates]))
 
     def coarsest(self, domain: int) -> int | None:
-        """Return the index of the candidate that is coarser than all other candidates of a set;
-        None if there is no such candidate.
-
-        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set.
-        """
+        """Return the candidate that is coarser than all others of a domain; None if there is none."""
         for c in members(domain):
             if domain & ~self.finer[c] == 0:
                 return c
         return None
 
     def finest(self, domain: int) -> int | None:
-        """Return the index of the candidate that is finer than all other candidates of a set; None
-        if there is no such candidate.
-
-        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set.
-        """
+        """Return the candidate that is finer than all others of a domain; None if there is none."""
         for c in members(domain):
             if domain & ~self.coarser[c] == 0:
                 return c
@@ -278,22 +250,16 @@ class Variable(MaskVariable):
 
     @cached_method
     def meet(self, domain: int) -> Integers:
-        """Return the finest grouping of the attribute's V values that is coarser than every
-        candidate of a set, as the group of each value, shape (V,).
-
-        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. If many
-        candidates of the set are not comparable, the result has one group.
+        """Return the finest grouping that is coarser than every candidate of a domain, as the group
+        of each value, shape (V,). If many candidates are not comparable, the result has one group.
         """
         return _meet([self.candidates[i].groups for i in self._ends(domain, self._order)])
 
     @cached_method
     def join(self, domain: int) -> Integers:
-        """Return the coarsest grouping of the attribute's V values that is finer than every
-        candidate of a set, as the group of each value, shape (V,).
-
-        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. If many
-        candidates of the set are not comparable, the result is the grouping for all candidates of
-        the variable.
+        """Return the coarsest grouping that is finer than every candidate of a domain, as the group
+        of each value, shape (V,). If many candidates are not comparable, the result is that of all
+        candidates.
         """
         ends = self._ends(domain, self._order.T)
         if len(ends) > _MANY and domain != self.full:
@@ -302,12 +268,9 @@ class Variable(MaskVariable):
 
     @cached_method
     def covers(self, domain: int) -> tuple[int, ...]:
-        """Return subsets that together cover a set of candidates, the finest subset first.
-
-        Each subset contains one candidate, and the candidates of the set whose levels are coarser.
-        `domain` and the subsets are bit masks: bit i is set if candidate i belongs to the set. The
-        result is empty if few candidates are incomparable (neither is finer than the other): then
-        the whole set has a good bound.
+        """Return domains that together cover a domain, the finest first. Each has one candidate,
+        and those whose levels are coarser. The result is empty if few candidates are incomparable:
+        then the whole domain has a good bound.
         """
         few = domain.bit_count() <= _MANY
         ends = [] if few else self._ends(domain, self._level_order.T)
@@ -316,12 +279,9 @@ class Variable(MaskVariable):
         return parts if len(parts) > _MANY else ()
 
     def _ends(self, domain: int, beyond: Flags) -> list[int]:
-        """Return the coarsest (or finest) candidates of a set: no other candidate of the set is
-        coarser (or finer). Of equal candidates, only the first is returned.
-
-        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. Row c of
-        `beyond`, shape (n, n) for n candidates, flags the candidates that are at least as coarse
-        (or at least as fine) as candidate c.
+        """Return the candidates of a domain beyond which there is no other: row c of `beyond` flags
+        those that are at least as coarse (or as fine) as c. Of equal candidates, only the first is
+        returned.
         """
         if domain & (domain - 1) == 0:
             return members(domain)
@@ -333,14 +293,12 @@ class Variable(MaskVariable):
 
     @cached_method
     def level_join(self, domain: int) -> Array:
-        """Return a partition of the attribute's A atoms that refines every candidate of a set, as
-        the part of each atom, shape (A,). An atom is a set of values that all candidates of the
-        attribute treat in the same way.
+        """Return a partition of the A atoms that refines every candidate of a domain, as the part
+        of each atom, shape (A,).
 
-        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. A noise
-        mask counts as if it showed the atoms, which carry at least as much information as the noisy
-        values. If the set consists of one noise mask, the result is instead the probability of each
-        of its L levels for each atom, shape (A, L).
+        A noise mask counts as if it showed the atoms, which carry at least as much information as
+        the noisy values. If the domain is one noise mask, the result is instead the probability of
+        each of its L levels for each atom, shape (A, L).
         """
         if (alone := self._channel(domain)) is not None:
             return alone
@@ -351,12 +309,9 @@ class Variable(MaskVariable):
 
     @cached_method
     def level_meet(self, domain: int) -> Array:
-        """Return the finest partition of the attribute's A atoms that is coarser than every
-        candidate of a set, as the part of each atom, shape (A,). An atom is a set of values that
-        all candidates of the attribute treat in the same way.
-
-        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set. If the
-        set has a noise mask, there is only one part, because noise refines no grouping.
+        """Return the finest partition of the A atoms that is coarser than every candidate of a
+        domain, as the part of each atom, shape (A,). With a noise mask, there is only one part,
+        because noise refines no grouping.
         """
         chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
         if any(i in self.channels for i in members(domain)):
@@ -364,11 +319,7 @@ class Variable(MaskVariable):
         return _meet(chosen)
 
     def most_levels(self, domain: int) -> int:
-        """Return the largest number of levels (noisy values) that a noise mask of a set has; 0 if
-        the set has no noise mask.
-
-        `domain` is the set as a bit mask: bit i is set if candidate i belongs to the set.
-        """
+        """Return the largest number of levels of a noise mask of a domain; 0 if it has none."""
         return max(
             (self.channels[i].shape[1] for i in members(domain) if i in self.channels), default=0
         )
@@ -379,14 +330,8 @@ class Variable(MaskVariable):
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """What a search chooses from: one candidate mask for each variable.
-
-    Attributes
-    ----------
-    variables
-        The variables.
-    work
-        The work that all searches of this space have done.
+    """What a search chooses from: one candidate mask for each variable. `work` counts the work that
+    all searches of this space have done.
     """
 
     variables: Sequence[MaskVariable]
@@ -394,14 +339,12 @@ class SearchSpace:
 
     @property
     def root(self) -> Box:
-        """The box that contains all combinations: for each attribute, the set of all its
-        candidates.
-        """
+        """The box of all combinations."""
         return tuple(v.full for v in self.variables)
 
     def division(self, box: Box) -> Division | None:
-        """Return the index of the first variable with several candidates in a box, and each of
-        these candidates as a bit mask with one bit; None if there is no such variable.
+        """Return the first variable with several candidates in a box, and each of these as a
+        domain; None if there is no such variable.
         """
         for index, domain in enumerate(box):
             if domain & (domain - 1):
@@ -410,9 +353,7 @@ class SearchSpace:
 
     def coarsest(self) -> Iterator[Box]:
         """Yield the configurations that are the most likely to meet a rule, those with the highest
-        utility first.
-
-        In these configurations, each variable has its candidate with the fewest groups.
+        utility first: here, the one with the fewest groups of each variable.
         """
         sizes = [[candidate.size for candidate in v.candidates] for v in self.variables]
         yield tuple(1 << counts.index(min(counts)) for counts in sizes)
@@ -437,13 +378,9 @@ class Problem(SearchSpace):
     duplicates: tuple[str, ...]
 
     def division(self, box: Box) -> Division | None:
-        """Return the first variable of a box that has many candidates that are not comparable, as
-        the variable's index and subsets that cover its candidates. Return None if there is no such
-        variable.
-
-        A box has a set of candidate masks for each variable. Candidates that are not comparable
-        together distinguish more values than any single one of them, so a bound for the undivided
-        set is weak.
+        """Return the first variable of a box that has many candidates that are not comparable, with
+        `covers`; None if there is none. Such candidates together distinguish more values than any
+        single one, so a bound for the undivided domain is weak.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):
@@ -451,10 +388,8 @@ class Problem(SearchSpace):
         return None
 
     def coarsest(self) -> Iterator[Box]:
-        """Yield the coarsest configurations, which are the most likely to meet a rule.
-
-        In the first configuration, the protected attributes and the label have their finest
-        candidate: l-diversity is then easiest to meet, and the scores are not 0.
+        """Yield the coarsest configurations. In the first, the protected attributes and the label
+        have their finest candidate: l-diversity is then easiest to meet, and the scores are not 0.
         """
         frequency = self.summary.frequency
         sensitive = set(frequency.sensitive) if frequency is not None else set()
@@ -471,11 +406,9 @@ class Problem(SearchSpace):
             yield few
 
     def corner(self, box: Box) -> Box | None:
-        """Return the configuration in a box (a set of candidate masks for each attribute) that is
-        the most likely to meet a rule; None if this is not known.
-
-        This configuration has the coarsest candidate of each quasi-identifier, and the finest
-        candidate of each other variable. It is returned as a box of single candidates.
+        """Return the configuration in a box that is the most likely to meet a rule: the coarsest
+        candidate of each quasi-identifier, and the finest one of each other variable. None if there
+        is none.
         """
         corner = []
         for variable, domain in zip(self.variables, box, strict=True):
@@ -486,9 +419,7 @@ class Problem(SearchSpace):
         return tuple(corner)
 
     def choice(self, box: Box) -> dict[str, Candidate]:
-        """Return the candidate of each attribute, by name, from a box that contains only one
-        candidate for each attribute.
-        """
+        """Return the candidate of each attribute, by name, in a configuration."""
         return {
             v.name: v.candidates[domain.bit_length() - 1]
             for v, domain in zip(self.variables, box, strict=True)
@@ -502,15 +433,8 @@ there is no population.
 
 
 def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> Problem:
-    """Return what a search of a summary chooses from: all combinations of its candidate masks.
-
-    Parameters
-    ----------
-    summary
-        The counts on which the search is based.
-    of_people
-        Function that returns, for an attribute's name and a candidate, the group of each value of
-        the population; None if there is no population.
+    """Return the search space of a summary. `of_people` returns the group of each value of the
+    population; None if there is no population.
     """
     quasi = set(summary.frequency.quasi) if summary.frequency else set()
     variables = []
@@ -545,10 +469,8 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
 
 
 def _grouping_key(candidate: Candidate, outside: Integers | None) -> bytes:
-    """Return a key of how a candidate groups the values of the table and of the population.
-
-    Equal keys mean equal groups. `outside` has the group of each value of the population; without a
-    population, the key is empty.
+    """Return a key of how a candidate groups the values of the table and those of the population
+    (`outside`); empty without a population.
     """
     if outside is None:
         return b""
@@ -561,11 +483,8 @@ def _domain(chosen: Flags) -> int:
 
 
 def _refinements(groups: Int32s) -> Flags:
-    """Return, for each pair of n groupings, whether the first refines the second: entry (i, c) is
-    True if grouping i refines grouping c, shape (n, n).
-
-    `groups` has the group of each of V values in each grouping, shape (n, V). A grouping refines
-    another one if values that share a group in the first also share a group in the second.
+    """Return whether grouping i refines grouping c, shape (n, n). `groups` has the group of each of
+    V values in each of n groupings, shape (n, V).
     """
     count, size = groups.shape
     first = np.stack([_first_alike(codes) for codes in groups])
@@ -582,9 +501,8 @@ def _refinements(groups: Int32s) -> Flags:
 
 
 def _first_alike(codes: Int32s) -> Ints:
-    """Return for each of V values the index of the first value in the same group, shape (V,).
-
-    `codes` has the number of the group of each value, shape (V,).
+    """Return the index of the first value in the same group, for the group of each value, shape
+    (V,).
     """
     places = np.arange(len(codes))
     first = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
@@ -595,9 +513,7 @@ def _first_alike(codes: Int32s) -> Ints:
 
 def _followers(first: Ints, few: int) -> Ints:
     """Return the indices of `few` sampled values that are not the first value of their group; only
-    zeros if every group has one value.
-
-    `first` has, for each value, the index of the first value in its group.
+    zeros if every group has one value. `first` is as `_first_alike` returns it.
     """
     others = np.flatnonzero(first != np.arange(len(first)))
     if not len(others):
@@ -606,16 +522,12 @@ def _followers(first: Ints, few: int) -> Ints:
 
 
 def is_leaf(box: Box) -> bool:
-    """Return whether a box (a set of candidate masks for each attribute) contains only one
-    configuration.
-    """
+    """Return whether a box has only one configuration."""
     return all(domain & (domain - 1) == 0 for domain in box)
 
 
 def replaced(box: Box, index: int, domain: int) -> Box:
-    """Return a copy of a box in which the attribute at `index` has the set of candidates `domain`.
-    Sets are bit masks: bit i is set if candidate i belongs to the set.
-    """
+    """Return a copy of a box in which the variable at `index` has another domain."""
     return (*box[:index], domain, *box[index + 1 :])
 
 
@@ -630,8 +542,8 @@ def _meet(groupings: Sequence[Integers]) -> Integers:
 
 
 def _common_coarsening(groupings: Sequence[Integers]) -> Integers:
-    """Return the finest grouping that all the given groupings refine; groups that overlap are
-    merged. A grouping is the group of each of V values, shape (V,).
+    """Return the finest grouping that all groupings refine, as the group of each value, shape (V,);
+    groups that overlap are merged.
     """
     from scipy import sparse  # taking long to load, and only of groupings that cross
     from scipy.sparse.csgraph import connected_components

@@ -1,5 +1,10 @@
 """Check configurations and boxes against rules that have criteria beyond class sizes.
 
+A box has a domain of candidates for each variable. A cell is a combination of values in the
+frequency table. `ids` has the class of each cell, shape (cells,), a number below `space`. `masks`
+has the candidate of each sensitive attribute of the rule, in its order; None if an attribute has no
+candidate.
+
 A search does this thousands of times. So it first drops classes that are too small, and then counts
 the others in a matrix of classes by values.
 
@@ -41,15 +46,8 @@ _SPREAD = 4
 
 
 class Judge:
-    """Checks whether a configuration meets a rule, and whether it or any finer configuration may
-    meet the rule.
-
-    Parameters
-    ----------
-    plan
-        The plan with the rule.
-    frequency
-        The frequency table (the combinations of values that occur), which must count rows.
+    """Checks whether a configuration meets a rule, and whether it or any finer one may meet it. The
+    frequency table must count rows.
     """
 
     def __init__(self, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
@@ -66,9 +64,7 @@ class Judge:
 
     @cached_property
     def _dense(self) -> bool:
-        """Whether all criteria beyond class sizes can be computed from plain matrices of classes by
-        values.
-        """
+        """Whether all criteria beyond sizes can be computed from matrices of classes by values."""
         return all(c.model.dense is not None for c in self._beyond_sizes)
 
     @cached_property
@@ -78,14 +74,12 @@ class Judge:
 
     @cached_property
     def bounding(self) -> tuple[Criterion, ...]:
-        """The criteria that limit how many rows a configuration can keep if its masks are finer
-        than the checked ones.
-        """
+        """The criteria that limit how many rows a configuration with finer masks can keep."""
         return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
 
     def decides(self, criterion: Criterion) -> bool:
         """Return whether one class that fails a criterion proves that all tables with finer masks
-        fail it, too.
+        fail it.
 
         Without suppression, this is so for every monotone privacy model. With suppression, all
         parts into which finer masks divide the class must fail; this is so only for some models.
@@ -100,17 +94,6 @@ class Judge:
     def possible(self, ids: Ints, space: int, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration, or any finer one, may meet the rule; False proves that
         none does.
-
-        Parameters
-        ----------
-        ids
-            The equivalence class of each cell (combination of values) of the frequency table under
-            the configuration, shape (cells,), from 0.
-        space
-            A number above all class numbers.
-        masks
-            The candidate of each sensitive attribute of the rule, in the rule's order; None if an
-            attribute has no candidate.
         """
         sizes, large, room = self._large(ids, space, masks)
         if room < 0 or not large.any():
@@ -134,22 +117,10 @@ class Judge:
         return bool(rows.sum() - most.sum() <= room and most.any())
 
     def possible_in_parts(self, ids: Ints, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
-        """Return whether a configuration between a coarser and a finer one may meet the rule; False
-        proves that none does.
-
-        Parameters
-        ----------
-        ids
-            The equivalence class of each cell (combination of values) of the frequency table under
-            the coarser configuration, shape (cells,), from 0.
-        space
-            A number above all class numbers.
-        parts
-            The classes of the finer configuration. Each is a subset of a coarser class, and a
-            configuration between the two keeps or suppresses all of it.
-        masks
-            The candidate of each sensitive attribute of the rule, in the rule's order; None if an
-            attribute has no candidate.
+        """Return whether a configuration between a coarser one (`ids`) and a finer one may meet the
+        rule; False proves that none does. `parts` are the classes of the finer one: each is a
+        subset of a coarser class, and a configuration between the two keeps or suppresses all of
+        it.
         """
         of_part = ids[parts.first]
         rows = self._part_rows(parts)
@@ -181,10 +152,8 @@ class Judge:
         return parts.counts[None]
 
     def _part_counts(self, parts: Parts, name: str, mask: Mask) -> Floats:
-        """Return how many rows each of the m classes in `parts` has with each of the V values of a
-        protected attribute, shape (m, V).
-
-        `name` is the attribute, and `mask` its candidate.
+        """Return the rows of each class in `parts` with each value of a protected attribute, shape
+        (m, V).
         """
         if (name, mask) not in parts.counts:
             codes, labels = self._values(name, mask)
@@ -196,25 +165,14 @@ class Judge:
 
     @cached_property
     def bounds_parts(self) -> bool:
-        """Whether the classes under the finest masks of a box can exclude configurations (see
-        `possible_in_parts`) that the classes under its coarsest masks cannot exclude.
+        """Whether the classes under the finest masks of a box can exclude configurations that the
+        classes under its coarsest masks cannot exclude.
         """
         return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
 
     def admits(self, ids: Ints, space: int, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration meets the rule, judging only by the rows by class and
         sensitive value (see `PrivacyPlan.counts_alone`).
-
-        Parameters
-        ----------
-        ids
-            The equivalence class of each cell (combination of values) of the frequency table, shape
-            (cells,), from 0.
-        space
-            A number above all class numbers.
-        masks
-            The candidate of each sensitive attribute of the rule, in the rule's order; None if an
-            attribute has no candidate.
         """
         sizes, large, room = self._large(ids, space, masks)
         if room < 0 or not large.any():
@@ -242,9 +200,6 @@ class Judge:
     def _large(self, ids: Ints, space: int, masks: Sequence[Mask]) -> tuple[Floats, Flags, int]:
         """Return the rows of each class, shape (space,), flags of the classes that are large
         enough, and how many more rows may be suppressed after the small classes.
-
-        `ids` has the class of each cell (combination of values) of the frequency table, `space` is
-        a number above all class numbers, and `masks` has the candidate of each sensitive attribute.
         """
         named = self._named(masks)
         if not named or self._spread(ids, space, masks):
@@ -259,8 +214,8 @@ class Judge:
         return list(zip(self._plan.rule.sensitive, masks, strict=True))
 
     def _width(self, masks: Sequence[Mask]) -> int:
-        """Return the largest number of masked values that any protected attribute has; 1 without
-        protected attributes.
+        """Return the largest number of masked values of any protected attribute; 1 without such
+        attributes.
         """
         return max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
 
@@ -270,11 +225,8 @@ class Judge:
     def _histograms(
         self, ids: Ints, space: int, large: Flags, masks: Sequence[Mask]
     ) -> dict[str, Histograms]:
-        """Return, for each protected attribute, the number of rows by class and value, only for
-        classes that `large` flags.
-
-        `ids` has the class of each cell (combination of values) of the frequency table, `space` is
-        a number above all class numbers, and `masks` has the candidate of each protected attribute.
+        """Return the rows by class and value of each protected attribute, for classes that `large`
+        flags.
         """
         classes, count = ids, space
         everything = bool(large.all())
@@ -295,11 +247,8 @@ class Judge:
         return self._width(masks) * space > _SPREAD * len(ids)
 
     def _counts(self, ids: Ints, space: int, name: str, mask: Mask) -> Floats:
-        """Return the number of rows by class and by the V values of a protected attribute, shape
-        (space, V).
-
-        `ids` has the class of each cell (combination of values) of the frequency table, numbered
-        below `space`. `mask` is the candidate of the attribute `name`. The last result is cached.
+        """Return the rows by class and value of a protected attribute, shape (space, V). The last
+        result is cached.
         """
         key = name, mask
         if self._last is None or self._last[0] is not ids or self._last[1] != key:
@@ -313,8 +262,6 @@ class Judge:
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
         """Return the largest share that each value of a protected attribute may have in a class
         that meets a criterion; None if the privacy model sets no such limits.
-
-        `mask` is the candidate of the criterion's attribute.
         """
         name, caps = criterion.attribute or "", criterion.model.caps
         totals = self._totals(name, mask)
@@ -324,9 +271,7 @@ class Judge:
 
     @cached_method
     def _totals(self, name: str, mask: Mask) -> Floats:
-        """Return how many rows of the table have each of the V masked values of a protected
-        attribute, shape (V,).
-        """
+        """Return how many rows of the table have each value of a protected attribute, shape (V,)."""
         codes, labels = self._values(name, mask)
         return _summed_by_key(codes, self._rows, len(labels))
 
@@ -337,8 +282,8 @@ class Judge:
 
     @cached_method
     def _values(self, name: str, mask: Mask) -> tuple[Ints, tuple[str, ...]]:
-        """Return the masked value of a protected attribute in each cell (combination of values) of
-        the frequency table, shape (cells,), as an index into a list of texts, and this list.
+        """Return the value of a protected attribute in each cell, shape (cells,), as an index into
+        a list of texts, and this list.
         """
         groups, labels = self._plan.protected(name, {} if mask is None else {name: mask})
         frequency = self._frequency
@@ -347,9 +292,7 @@ class Judge:
 
 
 def _summed_by_key(keys: Ints, rows: Floats, size: int = 0) -> Floats:
-    """Sum `rows` by key: entry i of `keys` is the key of entry i of `rows`. The result has the sum
-    for each key from 0 on, and at least `size` entries.
-    """
+    """Sum `rows` by key, for each key from 0 on, with at least `size` entries."""
     return np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
 
 
@@ -358,12 +301,9 @@ _CACHED = 256
 
 
 def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
-    """Return the least number of bits that a configuration in a box hides in each cell of the
-    frequency table, shape (cells,).
-
-    A box has a set of candidate masks for each attribute. A cell is a combination of values that
-    occurs. The bits are log2 of the number of combinations of original values (leaves of the
-    hierarchies) that the masked values of the cell may represent.
+    """Return the least number of bits that a configuration in a box hides in each cell, shape
+    (cells,): log2 of the number of combinations of leaves of the hierarchies that its masked values
+    may represent.
     """
     total = np.zeros(frequency.cells)
     for variable, chosen in zip(problem.variables, box, strict=True):
@@ -374,13 +314,11 @@ def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
 
 
 def _bits(variable: Variable, chosen: int) -> Floats:
-    """Return a lower bound of the bits that the candidates of a set hide of each of the attribute's
-    V values, shape (V,). A candidate hides log2 of the number of original values (leaves) that its
-    masked value may represent.
+    """Return a lower bound of the bits that the candidates of a domain hide of each value, shape
+    (V,).
 
-    `chosen` is the set of candidates as a bit mask. If one candidate is the finest, its leaves are
-    counted. If none is, the bound uses the groups of the common refinement, and counts the table's
-    values in each.
+    If one candidate is the finest, its leaves are counted. If none is, the bound uses the groups of
+    the common refinement, and counts the table's values in each.
     """
     finest = variable.finest(chosen)
     if finest is not None:
@@ -390,18 +328,8 @@ def _bits(variable: Variable, chosen: int) -> Floats:
 
 
 class LeafBound:
-    """Counts the rows that fail the rule in every configuration of a box (a set of candidate masks
-    for each attribute). If they are more than may be suppressed, no configuration in the box is
-    admissible.
-
-    Parameters
-    ----------
-    problem
-        The search space.
-    frequency
-        The frequency table.
-    plan
-        The plan, which has the rule and counts classes.
+    """Counts the rows that fail the rule in every configuration of a box. If they are more than may
+    be suppressed, no configuration in the box is admissible.
     """
 
     def __init__(self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan) -> None:
@@ -417,9 +345,7 @@ class LeafBound:
         self._blind = not self._criteria or frequency.persons is not None
 
     def possible(self, box: Box) -> bool:
-        """Return whether some configuration in a box may meet the rule; False proves that none
-        does. A box has a set of candidate masks for each attribute.
-        """
+        """Return whether a configuration in a box may meet the rule; False proves that none does."""
         corner = None if self._blind else self._problem.corner(box)
         if corner is None:
             return True
@@ -432,11 +358,8 @@ class LeafBound:
         return True
 
     def _count(self, corner: Box) -> tuple[Array, Array | None]:
-        """Return, for each cell of the frequency table, how many rows its equivalence class has in
-        the table, and how many people in the population (None without a population), each of shape
-        (cells,).
-
-        `corner` is a configuration. A cell is a combination of values that occurs.
+        """Return, for each cell, how many rows its class has in the configuration `corner`, and how
+        many people in the population (None without one), shape (cells,) each.
         """
         choice = self._problem.choice(corner)
         table = self._plan.classes(choice, ())

@@ -50,9 +50,7 @@ from aegis.summary import Summary
 
 
 def check_request(policy: Policy, request: SearchRequest) -> None:
-    """Raise `PolicyError` if no search can answer the request. This check does not read the
-    table.
-    """
+    """Raise `PolicyError` if no search can answer the request, before the table is read."""
     check_limits(request)
     if request.resume is not None:
         check_output(Path(request.resume), force=True, formats=None)
@@ -77,8 +75,8 @@ def check_limits(request: SearchRequest) -> None:
 
 
 def preference(request: SearchRequest) -> Prefer:
-    """Return which of several configurations with about the same score Aegis recommends; by
-    default, the one that masks least.
+    """Return which of several configurations with about the same score to recommend; by default,
+    the one that masks least.
     """
     return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
 
@@ -87,16 +85,8 @@ def objective_and_measure(
     policy: Policy, objective: str | None, measure: str | None
 ) -> tuple[str, str]:
     """Return the names of the objective that a search optimises and of the measure by which its
-    results are scored.
-
-    Parameters
-    ----------
-    policy
-        The policy, with the measure to use if neither name is given.
-    objective
-        Requested objective: a measure or an information loss. If None, it is the measure.
-    measure
-        Requested measure; None for the objective, if it is a measure, or else the policy's measure.
+    results are scored. If the requested objective is None, it is the measure; if the requested
+    measure is None, it is the objective, if that is a measure, or else the policy's measure.
 
     Raises
     ------
@@ -206,8 +196,8 @@ class _Searched:
     figures
         The figures on the search.
     highest
-        A list with one entry: the best score (negated if smaller scores are better) and its
-        configuration. It is empty if no configuration is admissible.
+        One entry: the best signed score and its configuration. Empty if no configuration is
+        admissible.
     ranking
         The best configurations.
     clock
@@ -227,9 +217,7 @@ class _Searched:
     def advice(
         self, summary: Summary, plan: PrivacyPlan, policy: Policy, prepared: Prepared
     ) -> Advice:
-        """Return the result as advice, without an explanation of the best configuration and without
-        a front.
-        """
+        """Return the result as advice, without an explanation and without a front."""
         measure, scorer = self.searcher.measure, self.searcher.scorer
         return Advice(
             measure=measure.name,
@@ -257,9 +245,9 @@ def _run(
     progress: Progress,
     released: ReleasedRows | None,
 ) -> _Searched:
-    """Search for the best configurations under the rule of a plan, with the scores and bounds in
-    `prepared`. Put the recommended one first: among those that score about the same, and compared
-    with releases that suppress fewer rows, which `released` counts.
+    """Search for the best configurations under the rule of a plan. Put the recommended one first:
+    among those that score about the same, and compared with releases that suppress fewer rows,
+    which `released` counts.
     """
     searcher = prepared.searcher.under(plan, progress)
     clock, top = Clock.of_request(request, searcher.problem.work), request.top
@@ -333,9 +321,9 @@ def _put_release_first(
 
 
 def _with_labels(advice: Advice, searched: _Searched, request: SearchRequest) -> Advice:
-    """Return the advice on a search (`searched`) with two figures for each of several labels: the
-    utility that the best configuration keeps, and the most that a search for this label alone
-    reaches. The labels, the explanation and the front have equal shares of the remaining time.
+    """Return the advice with two figures for each of several labels: the utility that the best
+    configuration keeps, and the most that a search for this label alone reaches. The labels, the
+    explanation and the front have equal shares of the remaining time.
     """
     searcher, clock, best = searched.searcher, searched.clock, advice.best
     tasks = tasks_of(searcher.scorer)
@@ -361,10 +349,9 @@ def _with_labels(advice: Advice, searched: _Searched, request: SearchRequest) ->
 def _explained(
     advice: Advice, searched: _Searched, request: SearchRequest, released: ReleasedRows | None
 ) -> Advice:
-    """Return the advice on a search (`searched`), completed as the request asks: with an
-    explanation of its best configuration and the utility that each mask costs, and with the front.
-    A front has the best configuration for each value of a parameter of the rule. `released` counts
-    the rows of their releases.
+    """Return the advice, completed as the request asks: with an explanation of its best
+    configuration and the utility that each mask costs, and with the front. `released` counts the
+    rows of releases.
     """
     searcher, outcome, clock = searched.searcher, searched.outcome, searched.clock
     if request.explain_best and outcome.best and not outcome.interrupted:
@@ -396,17 +383,9 @@ def _recommended(
     """Return the configuration to recommend at one point of a front, the utility of its release,
     and whether it was chosen by its release.
 
-    Parameters
-    ----------
-    searcher
-        The searcher with the rule of the point.
-    box
-        The configuration with the best score under this rule.
-    searched, request
-        The search under the policy's rule, whose recommendation also is that of the point with the
-        same rule; and how to search.
-    released
-        Counts the rows of releases.
+    `searcher` has the rule of the point, and `box` is the best by score under it. `searched` is the
+    search under the policy's rule, whose recommendation also is that of the point with the same
+    rule. `released` counts the rows of releases.
     """
     rule, rows = searcher.plan.rule, released.under(searcher.plan)
     figure: UtilityFigure | None = None
@@ -432,12 +411,11 @@ class Prepared:
     Attributes
     ----------
     searcher
-        The searcher with cached scores and bounds, which do not depend on the rule.
+        The searcher, with scores and bounds that do not depend on the rule.
     warnings
         Warnings about the measure.
     file
-        The file in which the parts of the search space that were not searched are saved; None for
-        no file.
+        The file that saves the unsearched parts of the search space; None for no file.
     tried
         The best configurations of the last search, which the next one tries first.
     """
@@ -456,12 +434,7 @@ def prepare(
     *,
     progress: Progress = SILENT,
 ) -> Prepared:
-    """Compute once the scores and bounds that several searches of one summary under different rules
-    share.
-
-    `plan` has the rule, `policy` the candidate masks and the measure, and `request` says how to
-    search. `progress` shows the progress.
-    """
+    """Compute once the scores and bounds that several searches of one summary share."""
     request = request_with(SearchRequest, request, {})
     objective, measure = request.objective, request.measure
     target, scored = objective_and_measure(policy, objective, measure)

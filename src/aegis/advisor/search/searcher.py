@@ -58,8 +58,7 @@ class SearchFile:
         Digests of the table and of the policy with its rule, and the measure. They identify the
         search, so that `read` can refuse the file of another search.
     full
-        For each variable of the search, the set of all candidates as a bit mask: bit i is set for
-        candidate i.
+        The box of all combinations.
     """
 
     path: Path
@@ -70,8 +69,8 @@ class SearchFile:
     def of(
         cls, path: Path, policy: Policy, problem: Problem, plan: PrivacyPlan, objective: str
     ) -> SearchFile:
-        """Return the file for a search of this search space under this policy and the rule of this
-        plan. `objective` identifies the objective and the number of requested configurations.
+        """Return the file for a search of this search space under this policy and rule. `objective`
+        identifies the objective and the number of requested configurations.
         """
         return cls(
             path,
@@ -84,14 +83,13 @@ class SearchFile:
         )
 
     def read(self) -> tuple[tuple[Box, ...], tuple[OpenBox, ...]] | None:
-        """Return the best configurations that an earlier search found, and the boxes (sets of
-        configurations) that it did not search; None if the file does not exist yet.
+        """Return the best configurations that an earlier search found, and the boxes that it did
+        not search; None if the file does not exist yet.
 
         Raises
         ------
         PolicyError
-            The file was not written by a search, or it is from a search with another table, policy
-            or measure.
+            The file was not written by a search, or by one with another table, policy or measure.
         """
         if not self.path.exists():
             return None
@@ -120,8 +118,8 @@ class SearchFile:
         return best, boxes
 
     def write(self, outcome: Found) -> None:
-        """Write the best configurations that a search has found so far, and the boxes (sets of
-        configurations) that it has not searched.
+        """Write the best configurations that a search has found so far, and the boxes not yet
+        searched.
         """
         data = {
             "aegis_search": _FORMAT,
@@ -152,11 +150,9 @@ def _bound(number: Any) -> float:
 
 
 def _counts(problem: Problem) -> list[str]:
-    """Return texts that together identify the table and the masks of a search: its number of rows,
-    the candidate masks, and a digest of each array of counts.
-
-    The counts by fold (part of the rows, for cross-validation) are included because they differ
-    even between tables whose columns have the same counts.
+    """Return texts that identify the table and the masks of a search: its rows, the candidates, and
+    a digest of each array of counts. Those by fold differ even between tables whose columns have
+    the same counts.
     """
     summary = problem.summary
     pairs, frequency = summary.pairs, summary.frequency
@@ -194,10 +190,8 @@ class Searcher:
 
     Parameters
     ----------
-    summary
-        The counts from which scores are computed.
-    plan
-        The plan that checks configurations against the rule.
+    summary, plan
+        The counts from which scores are computed, and the plan that checks the rule.
     objective
         Name of the figure that the search maximises or minimises, with its options.
     measure
@@ -254,8 +248,8 @@ class Searcher:
         return not self.unmasked() > self.measure.worst(self.scorer.label_rows)
 
     def under(self, plan: PrivacyPlan, progress: Progress) -> Searcher:
-        """Return a searcher for the rule of another plan. It shares scores and bounds with this
-        searcher.
+        """Return a searcher for the rule of another plan, which shares scores and bounds with this
+        one.
         """
         if plan is self.plan and progress is self.progress:
             return self
@@ -278,9 +272,7 @@ class Searcher:
         return counted(self.problem, self.summary.frequency, plan, clock, self._classes)
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective for searches under a rule. Some objectives depend on the rule,
-        because they penalise the rows that it suppresses.
-        """
+        """Return the objective under a rule: some penalise the rows that the rule suppresses."""
         if rule is self.plan.rule or not self.objective.follows_rule:
             return self.objective
         return self.objective.under(self.plan.under(rule))
@@ -317,8 +309,8 @@ class Searcher:
             Whether to continue, if the objective has no good bounds, until the best configuration
             is proven or time runs out.
         file
-            The file in which an earlier search saved the boxes (sets of configurations) that it did
-            not search. This search begins with them, and saves its own there.
+            The file in which an earlier search saved the boxes that it did not search. This search
+            begins with them, and saves its own there.
         """
         began = time.perf_counter()
         clock = Clock.of(time_limit)
@@ -352,14 +344,12 @@ class Searcher:
         briefly: bool,
         prove: bool,
     ) -> Found:
-        """Return the `top` best configurations that meet the rule of `feasibility`, after trying
-        those in `start`. `file` has the unsearched boxes (sets of configurations) of an earlier
-        search; None: there is none.
+        """Return the `top` best configurations that meet the rule of `feasibility`; the arguments
+        are as in `run`.
 
         If the objective has good bounds, the search is branch and bound, or a strategy that a
         package adds. If it has none, the search scores a list of about 100 configurations (10 if
-        `briefly` is True); `prove` says whether it then goes on until the best configuration is
-        proven.
+        `briefly`).
         """
         tried, resumed = (file and file.read()) or ((), None)
         start = (*start, *tried)
@@ -386,8 +376,7 @@ class Searcher:
 
     def _notes(self, work: SearchWork) -> Iterator[str]:
         """Yield notes for the user on what limited the search: candidates that were left out,
-        classes that only the database can count, and criteria that are not monotone. `work` has the
-        figures on the effort.
+        classes that only the database can count, and criteria that are not monotone.
         """
         yield from self.problem.duplicates
         if self.summary.frequency is None:
@@ -424,11 +413,9 @@ class Searcher:
     def settle_for_closest(
         self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
-        """If a search stopped before it found a configuration, try the configuration for which the
-        fewest rows must be removed.
-
-        If this configuration is admissible, add it to `outcome.best`, and return the figures with
-        its value and a note. Otherwise, return the figures unchanged.
+        """If a search stopped before it found a configuration, try the one for which the fewest
+        rows must be removed. If it is admissible, add it to `outcome.best`, and return the figures
+        with its value and a note.
         """
         box = None if outcome.complete else self.closest(self.plan.rule, clock)
         if box is None:
@@ -444,9 +431,8 @@ class Searcher:
         )
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
-        """Return a configuration as an entry of the ranking called `name`, with its scores and
-        whether it meets the rule. `value` is the value of the objective, negated if smaller values
-        are better.
+        """Return a configuration as an entry of the ranking, with its scores and whether it meets
+        the rule. `value` is the signed value of the objective.
         """
         choice = self.problem.choice(box)
         ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)
@@ -455,8 +441,8 @@ class Searcher:
         return changed(ranked, objective=self.objective.sign * value)
 
     def error(self, box: Box, clock: Clock) -> float | None:
-        """Return the standard error of the score of the configuration `box` (one candidate an
-        attribute); None if there is not enough time.
+        """Return the standard error of the score of a configuration; None if there is not enough
+        time.
         """
         choice = self.problem.choice(box)
         if not self._errors_allowed([choice], box, clock):
@@ -464,8 +450,8 @@ class Searcher:
         return error_of(self.scorer, choice, self.measure)
 
     def _errors_allowed(self, choices: Sequence[Choice], box: Box, clock: Clock) -> bool:
-        """Return whether there is time to compute the standard errors of the scores of the
-        configurations in `choices`. The time for one score is estimated from `box`.
+        """Return whether there is time to compute the standard errors of so many scores; the time
+        for one is estimated from `box`.
         """
         # What is made of scores by part leaves parts out of them: no further fit.
         if self.measure.without_folds is not None:
@@ -476,19 +462,15 @@ class Searcher:
         return clock.allows(count * (_PER_PAIR * float(sum(pairs.sizes)) ** 2 + each))
 
     def verdict(self, box: Box, rule: PrivacyRule) -> Verdict:
-        """Return whether the configuration `box` (one candidate an attribute) meets a rule, with
-        the number of suppressed rows and the sizes of its classes.
-        """
+        """Return whether a configuration meets a rule, with its suppressed rows and class sizes."""
         return self._plan_of(rule).check(self.problem.choice(box))
 
     def with_errors(
         self, ranking: list[Ranked], outcome: Found, clock: Clock
     ) -> tuple[list[Ranked], tuple[str, ...]]:
-        """Return the ranking with two figures added to each entry: how much it masks, and the
-        standard error of its score. Also return notes on figures that were left out because they
-        would take too long.
-
-        The ranking is returned unchanged if the search optimised another figure than the measure.
+        """Return the ranking with how much each entry masks, and the standard error of its score.
+        Also return notes on figures that were left out because they would take too long. The
+        ranking is unchanged if the search optimised another figure than the measure.
         """
         if not self.by_measure:
             return ranking, ()
@@ -538,9 +520,7 @@ class Searcher:
         )
 
     def utility_kept(self, box: Box) -> float | None:
-        """Return how many percent of the unmasked utility the configuration `box` (one candidate an
-        attribute) keeps.
-        """
+        """Return how many percent of the unmasked utility a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
         return utility_kept(
@@ -549,8 +529,8 @@ class Searcher:
 
 
 def _of_label(objective: Objective, index: int) -> Objective:
-    """Return the part of an objective of several labels that belongs to the label at `index`.
-    Any other objective is returned unchanged.
+    """Return the part of an objective of several labels that belongs to one label; any other
+    unchanged.
     """
     return objective.labels[index] if isinstance(objective, SharesKept) else objective
 
@@ -563,10 +543,8 @@ def figures_of(
     alone: bool,
     notes: tuple[str, ...] = (),
 ) -> SearchFigures:
-    """Return the figures of a search: its best value, its bound, and what is proven.
-
-    `outcome` is the result of the search, and `work` the size and effort of the search. `alone`
-    states whether only the best configuration was requested; `notes` are further notes.
+    """Return the figures of a search: its best value, its bound, and what is proven. `alone` states
+    whether only the best configuration was requested; `notes` are further notes.
     """
     exact = objective.bounded or outcome.bound < math.inf
     best = outcome.best[0][0] if outcome.best else -math.inf
@@ -590,7 +568,7 @@ def figures_of(
 
 def _on_the_proof(outcome: Found, *, loose: bool, first: bool) -> Iterator[str]:
     """Yield notes on the proof, and on how the search ended. `loose` says whether the bound ignores
-    the privacy rule and proves nothing yet; `first`, whether only the first of several configurations is proven.
+    the privacy rule and proves nothing yet; `first`, whether only the first of several is proven.
     """
     if loose:
         yield "the bound ignores the privacy rule, so it is not tight: with --time-limit the search continues and improves it"

@@ -47,8 +47,8 @@ class Shortlist:
     bounds
         Whether to compute an upper bound for all configurations, if `objective` has one.
     prove
-        Whether to go on until the best configuration is proven or time runs out, by splitting boxes
-        (sets of configurations).
+        Whether to go on, by splitting boxes, until the best configuration is proven or time runs
+        out.
     clock
         Time limit; when it is reached, the search returns the best configurations so far. Half of
         the time is for the list.
@@ -99,10 +99,9 @@ class Shortlist:
         Parameters
         ----------
         start
-            Configurations that are scored in any case, as boxes with one candidate mask for each
-            attribute.
+            Configurations that are scored in any case.
         most_splits
-            Largest number of boxes (sets of configurations) to split while the list is made.
+            Largest number of boxes to split while the list is made.
         resumed
             The unsearched boxes of an earlier search; None to begin with all combinations.
         """
@@ -140,11 +139,9 @@ class Shortlist:
     def _score_all(
         self, outcome: Found, start: Sequence[Box], listed: Sequence[Box], *, every: bool
     ) -> None:
-        """Score the listed configurations until time runs out. `every` says whether the list has
-        all admissible configurations. If not, `outcome.bound` is set to an upper bound for all
-        admissible configurations.
-
-        The configurations in `start` and the first listed one are scored in any case.
+        """Score the listed configurations until time runs out; those in `start` and the first
+        listed one in any case. If the list does not have `every` admissible configuration, set
+        `outcome.bound` to an upper bound for all.
         """
         for box in (*start, *listed[:1]):
             self._clock.allows(self._objective.effort(box))  # notes when it begins
@@ -155,11 +152,8 @@ class Shortlist:
             self._score_in_time(box)
 
     def _split_boxes(self, outcome: Found, resumed: tuple[OpenBox, ...] | None) -> None:
-        """Continue with branch and bound by the measure's loose bound, until the best configuration
-        is proven or time runs out. The result is added to `outcome`.
-
-        The search begins with the unsearched boxes (sets of configurations) in `resumed`; None:
-        with all combinations.
+        """Continue with branch and bound by the measure's loose bound, from the boxes in `resumed`,
+        until the best configuration is proven or time runs out. The result is added to `outcome`.
         """
         search = self._boxes(self._objective, top=1, clock=self._clock)
         proof = search.run(tuple(self._best_scored()), resumed)
@@ -171,26 +165,23 @@ class Shortlist:
         outcome.complete, outcome.interrupted = proof.complete, proof.interrupted
 
     def _list(self, trace: Objective, start: tuple[Box, ...], most_splits: float) -> Found:
-        """Return the admissible configurations with the highest values of `trace`, in at most half
-        of the time.
-
-        `start` are configurations to try first, and `most_splits` is the largest number of boxes
-        (sets of configurations) to split.
+        """Return the admissible configurations with the highest `trace`, in at most half of the
+        time.
         """
         half = self._clock.part(0.5)
         return self._boxes(trace, top=self._listed, clock=half, most_nodes=most_splits).run(start)
 
     def _boxes(self, objective: Objective, **limits: Any) -> BranchAndBound:
-        """Return a branch-and-bound search by an objective. `limits` are further keywords of
-        `BranchAndBound`, such as the number of results.
+        """Return a branch-and-bound search by an objective, with further keywords of
+        `BranchAndBound`.
         """
         return BranchAndBound(
             self._problem, objective, self._feasibility, step=self._step, **limits
         )
 
     def _bound(self) -> float:
-        """Return an upper bound of the objective for all admissible configurations; infinity if
-        there is too little time to compute it.
+        """Return an upper bound for all admissible configurations; infinity if there is too little
+        time.
         """
         took = self._objective.effort(self._problem.root)
         if not (self._bounds and self._clock.allows(took, times=_REACHING)):
@@ -199,9 +190,7 @@ class Shortlist:
         return self._objective.bound(box)
 
     def _score(self, box: Box) -> float:
-        """Return the score of the configuration `box` (one candidate an attribute); -inf if it is
-        not admissible.
-        """
+        """Return the score of a configuration; -inf if it is not admissible."""
         if box not in self._scored:
             if not self._feasibility.admits(box):
                 return -math.inf
@@ -215,8 +204,7 @@ class Shortlist:
 
     def _improve(self, *, blind: bool) -> None:
         """Change one mask of the best configurations at a time, as long as the score improves. If
-        `blind` is True, also improve the coarsest configuration in this way, because the list was
-        of little use.
+        `blind`, also improve the coarsest configuration, because the list was of little use.
         """
         local = LocalSearch(self._problem, self._score_in_time, self._score)
         first = self._best_scored()

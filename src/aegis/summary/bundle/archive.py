@@ -93,20 +93,10 @@ def write_archive(
     members: Mapping[str, bytes],
     key: PrivateKey | None = None,
 ) -> None:
-    """Write a bundle (a ZIP file of a JSON manifest and other members) to a file; if this fails,
-    leave no part of it. Equal content gives equal bytes.
-
-    Parameters
-    ----------
-    path
-        The file to write; an existing one is replaced.
-    content
-        The manifest as JSON values, without its list of members.
-    members
-        The other members, by name.
-    key
-        Key to sign the manifest with. Because the manifest has the digests of all members, the
-        signature covers them, too.
+    """Write a bundle (a ZIP file of a JSON manifest and other members) to a file, replacing an
+    existing one; if this fails, leave no part of it. Equal content gives equal bytes. `content` is
+    the manifest without its list of members. If `key` signs it, the signature covers the members,
+    too, by their digests.
 
     Raises
     ------
@@ -161,7 +151,7 @@ def _write(path: Path, members: Mapping[str, bytes], compression: int) -> None:
 
 
 class _Guarded(io.FileIO):
-    """A file that refuses to read too many bytes at once. `zipfile` reads the directory of a ZIP
+    """A file that refuses to read too many bytes at once: `zipfile` reads the directory of a ZIP
     file in one call, and the file itself declares its size.
     """
 
@@ -174,14 +164,7 @@ class _Guarded(io.FileIO):
 
 @dataclass(frozen=True)
 class Archive:
-    """A bundle (a ZIP file with a summary) that is open for reading, and whose manifest has been
-    checked.
-
-    Attributes
-    ----------
-    content
-        The manifest's entries about the summary.
-    """
+    """An open bundle whose manifest has been checked; `content` are its entries about the summary."""
 
     path: Path
     content: Any
@@ -189,8 +172,7 @@ class Archive:
     _declared: Mapping[str, Any]
 
     def members(self, expected: set[str]) -> dict[str, pa.Buffer]:
-        """Return the content of each member (file in the ZIP file) by name, after comparing its
-        digest with the manifest.
+        """Return the content of each member by name, after comparing its digest with the manifest.
 
         Raises
         ------
@@ -215,15 +197,8 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
-    """Open a bundle (a ZIP file with a summary) and check its manifest. Each member is decompressed
-    when it is first used.
-
-    Parameters
-    ----------
-    path
-        The file.
-    key
-        Public key that must verify the bundle's signature; if None, signatures are ignored.
+    """Open a bundle and check its manifest, and its signature if `key` is given. Each member is
+    decompressed when it is first used.
 
     Raises
     ------
@@ -367,12 +342,8 @@ _HEADER = 2
 
 
 def pack(columns: Mapping[str, Any]) -> bytes:
-    """Return named arrays as the bytes of one Arrow IPC stream.
-
-    Parameters
-    ----------
-    columns
-        NumPy arrays of one dimension, or Arrow arrays in which at most one entry is null.
+    """Return named arrays (NumPy arrays of one dimension, or Arrow arrays with at most one null) as
+    the bytes of one Arrow IPC stream.
     """
     stored: dict[str, pa.Array] = {}
     for name, column in columns.items():
@@ -396,7 +367,7 @@ def pack(columns: Mapping[str, Any]) -> bytes:
 
 
 def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
-    """Return the arrays in the bytes that `pack` wrote. The arrays share the memory of `data`.
+    """Return the arrays in the bytes that `pack` wrote; they share the memory of `data`.
 
     Raises
     ------
@@ -428,8 +399,8 @@ def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
 
 
 def _plain(dtype: pa.DataType) -> bool:
-    """Return whether an array of this Arrow type needs memory for each value, so that a small file
-    cannot contain a long array.
+    """Return whether an array of this type needs memory for each value, so that a small file cannot
+    contain a long array.
     """
     return any(
         holds(dtype)
@@ -458,8 +429,8 @@ def _with_null(array: pa.Array, position: pa.Array | None) -> pa.Array:
 
 
 def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
-    """Convert an Arrow array of integers of the type `dtype` to a NumPy array; raise `ValueError`
-    if the array has another type.
+    """Convert an Arrow array of integers of the type `dtype` to NumPy; raise `ValueError` for
+    another type.
     """
     integers = array.to_numpy(zero_copy_only=False)
     if integers.dtype != np.dtype(dtype):

@@ -81,10 +81,8 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
-    """Return the sum of counts; raise `ValueError`, whose message begins with `what`, unless each
-    is from `least` to `most`.
-
-    Numbers so large that their sum would overflow are refused before the addition.
+    """Return the sum of counts; raise `ValueError` unless each is from `least` to `most`. Numbers
+    so large that their sum would overflow are refused before the addition.
     """
     if not counts.size:
         return 0
@@ -96,9 +94,7 @@ def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
 
 
 def _below(codes: Array, size: int, what: str) -> None:
-    """Raise `ValueError`, whose message begins with `what`, unless all codes are at least 0 and
-    below `size`.
-    """
+    """Raise `ValueError` unless all codes are at least 0 and below `size`."""
     if codes.size:
         low, high = int(codes.min()), int(codes.max())
         _require(low >= 0 and high < size, f"{what}: {low if low < 0 else high:,} of {size:,}")
@@ -116,16 +112,8 @@ def _same(first: Array, two: Array, what: str) -> None:
 
 
 def _summed(size: int, length: int, entries: Callable[[slice], tuple[Array, Array]]) -> Ints:
-    """Sum counts by key, in blocks, to shape (size,).
-
-    Parameters
-    ----------
-    size
-        Number of keys, which are 0 to `size` - 1.
-    length
-        Number of entries.
-    entries
-        Function that returns the keys and the counts of a slice of the entries.
+    """Sum counts by key, in blocks, to shape (size,). `entries` returns the keys and the counts of
+    a slice of the `length` entries.
     """
     sums = np.zeros(size, dtype=np.int64)
     for part in _blocks(length, max(_BLOCK, size)):
@@ -206,8 +194,8 @@ def _check_label_attribute(attribute: AttributeSummary, summary: Summary) -> Non
 
 
 def _check_values(attribute: AttributeSummary, what: str) -> None:
-    """Raise `ValueError`, which names the attribute as `what`, unless its values have an allowed
-    type, are in order, and contain at most one null.
+    """Raise `ValueError` unless the values have an allowed type, are in order, and contain at most
+    one null.
     """
     listed = attribute.all_values
     _require(
@@ -257,8 +245,8 @@ def _equal(first: pa.Array, two: pa.Array) -> bool:
 
 
 def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) -> None:
-    """Raise `ValueError`, which names the attribute as `what`, unless its atoms (sets of values),
-    and the groups, levels and ranges of every candidate mask, agree with one another.
+    """Raise `ValueError` unless the atoms, and the groups, levels and ranges of every candidate,
+    agree.
     """
     atoms = attribute.n_atoms
     _all_used(attribute.atoms, atoms, f"{what}, atoms")
@@ -305,9 +293,7 @@ def _check_ranges(candidate: Candidate, attribute: AttributeSummary, what: str) 
 
 
 def _follows(codes: Array, groups: Array, what: str) -> None:
-    """Raise `ValueError`, with the message `what`, if two values of the same group have different
-    codes. `codes` and `groups` have one entry per value.
-    """
+    """Raise `ValueError` if two values of the same group have different codes."""
     of_group = np.zeros(int(groups.max(initial=-1)) + 1, dtype=codes.dtype)
     of_group[groups] = codes
     _same(of_group[groups], codes, what)
@@ -382,21 +368,16 @@ def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
 
 
 def _left(index: Array, width: int, classes: int) -> Array:
-    """Return, for each cell of a pair of attributes, a number that identifies the first attribute's
-    atom (set of values) and the class. `index` has the position of each cell in the flattened
-    array (first atom, second atom, class), `width` is the number of the second attribute's atoms,
-    and `classes` the number of classes.
+    """Return a number for the first attribute's atom and the class of each cell of a pair. `index`
+    has its position in the flattened array (first atom, second atom, class), and `width` is the
+    number of the second attribute's atoms.
     """
     keys: Array = index // (width * classes) * classes + index % classes
     return keys
 
 
 def _right(index: Array, width: int, classes: int) -> Array:
-    """Return, for each cell of a pair of attributes, a number that identifies the second
-    attribute's atom (set of values) and the class. `index` has the position of each cell in the
-    flattened array (first atom, second atom, class), `width` is the number of the second
-    attribute's atoms, and `classes` the number of classes.
-    """
+    """Return a number for the second attribute's atom and the class of each cell; see `_left`."""
     return index % (width * classes)
 
 
@@ -467,9 +448,7 @@ def _check_frequency(frequency: FrequencyTable, summary: Summary) -> None:
 def _label_codes(
     frequency: FrequencyTable, summary: Summary, attributes: Mapping[str, AttributeSummary]
 ) -> Ints:
-    """Return, for each code that the frequency table has for the label, the index of the class; for
-    null, the number of classes. `attributes` has the summaries of all attributes by name.
-    """
+    """Return the index of the class for each code of the label; for null, the number of classes."""
     name = frequency.label
     values = frequency.representatives[name]
     _below(frequency.codes[name], len(values), "codes of the label")
@@ -488,9 +467,9 @@ def _check_column(
     summary: Summary,
     attributes: Mapping[str, AttributeSummary],
 ) -> None:
-    """Raise `ValueError` unless the codes of the column `name` of the frequency table are valid,
-    and the rows of its cells add up to the attribute's counts. `classes` has the class of each code
-    of the label, and `attributes` the summaries of all attributes by name.
+    """Raise `ValueError` unless the codes of a column of the frequency table are valid, and the
+    rows of its cells add up to the attribute's counts. `classes` has the class of each code of the
+    label.
     """
     what = f"the frequency table's column {name!r}"
     codes, values = frequency.codes[name], frequency.representatives[name]
@@ -523,8 +502,8 @@ def _check_column(
 
 
 def _coarse_label(frequency: FrequencyTable, attributes: Mapping[str, AttributeSummary]) -> bool:
-    """Return whether the frequency table counts the groups that the label's masks form, instead of
-    the label's classes. `attributes` has the summaries of all attributes by name.
+    """Return whether the frequency table counts the groups of the label's masks instead of its
+    classes.
     """
     attribute = attributes.get(frequency.label)
     codes = frequency.representatives[frequency.label]
@@ -532,9 +511,9 @@ def _coarse_label(frequency: FrequencyTable, attributes: Mapping[str, AttributeS
 
 
 def _by_code(attribute: AttributeSummary, values: Array, rows: Ints, what: str) -> Ints:
-    """Return the number of rows by code of the frequency table and by class. `values` has the index
-    of one value for each code; the code represents all values that the masks treat like this value.
-    `rows` has the rows by value and class.
+    """Return the rows by code of the frequency table and by class, from those by value and class.
+    `values` has the index of one value for each code; the code represents all values that the masks
+    treat like it.
     """
     size = len(attribute.values)
     ordered = np.array_equal(values, np.arange(len(values)))

@@ -68,18 +68,14 @@ class BundleMapping(BaseModel):
 
 
 class UnitShape(BundleMapping):
-    """The entry in a summary file's manifest for the unit of a numeric label, `base ** -exponent`.
-    Every label is a whole multiple of the unit.
-    """
+    """The manifest's entry for the unit of a numeric label, `base ** -exponent`."""
 
     base: Literal[2, 10]
     exponent: Annotated[int, Field(ge=-1100, le=1100)]
 
 
 class LabelShape(BundleMapping):
-    """The entry in a summary file's manifest for the label. If the summary has no label, the name
-    of its column is empty, and all rows are in one class.
-    """
+    """The manifest's entry for the label; without one, its column is empty."""
 
     column: str
     classes: Annotated[list[str], Field(min_length=1, max_length=256)]
@@ -94,18 +90,14 @@ class LabelShape(BundleMapping):
 
 
 class CandidateShape(BundleMapping):
-    """The entry in a summary file's manifest for a candidate mask, as the policy declares it and as
-    it was fitted to the table.
-    """
+    """The manifest's entry for a candidate mask, as declared and as fitted to the table."""
 
     mask: MaskSpec
     declared: MaskSpec
 
 
 class AttributeShape(BundleMapping):
-    """The entry in a summary file's manifest for one attribute. The arrays of the attribute are in
-    a member named after `key`.
-    """
+    """The manifest's entry for one attribute, whose arrays are in a member named after `key`."""
 
     key: str
     name: str
@@ -118,9 +110,7 @@ class AttributeShape(BundleMapping):
 
 
 class WeightSumsShape(BundleMapping):
-    """The entry in a summary file's manifest for sums of the weights of some rows, as multiples of
-    the unit of weight.
-    """
+    """The manifest's entry for sums of the weights of some rows, in units of weight."""
 
     total: Large
     squares: Large
@@ -184,9 +174,7 @@ class TermsShape(BundleMapping):
 
 
 class TaskShape(BundleMapping):
-    """The entry in a summary file's manifest for one of several labels: its weight, its measure,
-    and the summary of the table that was made for this label.
-    """
+    """The manifest's entry for one of several labels: its weight, its measure, and its summary."""
 
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     measure: str | None
@@ -223,9 +211,7 @@ class SummaryShape(BundleMapping):
 
 
 def read_shape(content: object) -> SummaryShape:
-    """Parse the manifest of a bundle (a ZIP file with a summary) and return it; raise a
-    `ValueError` that names the first invalid entry.
-    """
+    """Parse the manifest of a bundle; raise a `ValueError` that names the first invalid entry."""
     try:
         return SummaryShape.model_validate(content)
     except ValidationError as error:
@@ -241,9 +227,7 @@ memory.
 
 
 class Columns:
-    """The named arrays in one member of a bundle (a file in the ZIP file of a summary). Each array
-    may be read only once.
-    """
+    """The named arrays in one member of a bundle. Each may be read only once."""
 
     def __init__(self, member: str, data: pa.Buffer) -> None:
         self._member = member
@@ -253,10 +237,8 @@ class Columns:
         return name in self._arrays
 
     def array(self, name: str, length: int | None = None) -> pa.Array:
-        """Return the array `name`, and remove it from those that remain to be read.
-
-        Raise `ValueError` if it is missing, or does not have `length` entries (None allows any
-        number).
+        """Return an array, and remove it from those that remain to be read. Raise `ValueError` if
+        it is missing, or does not have `length` entries (None allows any number).
         """
         if name not in self._arrays:
             refuse(f"member {self._member!r} has no column {name!r}")
@@ -268,10 +250,7 @@ class Columns:
         return array
 
     def integers(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
-        """Return the array `name` of integers of the type `dtype` as a NumPy array, and remove it
-        from those that remain to be read. Raise `ValueError` if it is missing, or does not have
-        `length` entries (None allows any number).
-        """
+        """Return `array` as a NumPy array of the type `dtype`."""
         return numbers(self.array(name, length), dtype)
 
     def finish(self) -> None:
@@ -307,9 +286,8 @@ def member_names(content: SummaryShape) -> set[str]:
 
 
 def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
-    """Return the columns of text files in which the reading of a value depends on the other values,
-    for example whether the day comes first. The result is None if there are text files and the
-    manifest does not state these columns.
+    """Return the columns of text files in which the reading of a value depends on the other values;
+    None if there are text files and the manifest does not state these columns.
     """
     columns = content.read_by_context
     if columns is None:
@@ -318,9 +296,7 @@ def _context_from(content: SummaryShape) -> tuple[str, ...] | None:
 
 
 class Reader:
-    """Rebuilds a summary from a bundle. It frees the memory of each member as soon as its arrays
-    are read.
-    """
+    """Rebuilds a summary from a bundle. It frees the memory of each member as soon as it is read."""
 
     def __init__(self, members: Mapping[str, pa.Buffer]) -> None:
         self.members = dict(members)
@@ -473,8 +449,8 @@ def _dialect_from(entry: DialectShape) -> TextDialect:
 
 
 def _terms_from(entry: TermsShape, digests: Mapping[str, str]) -> Terms:
-    """Return the policy that a summary file's manifest states in `entry`; raise `ValueError` if it
-    does not match its digest.
+    """Return the policy that the manifest states; raise `ValueError` if it does not match its
+    digest.
     """
     terms = Terms(entry.policy, entry.locked, binding=True)
     if terms.digest != digests.get("policy"):
@@ -526,8 +502,8 @@ def _domain_from(columns: Columns) -> Domain | None:
 
 
 def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
-    """Return the texts of one level of a hierarchy, with None where `nulls` is 1; equal texts share
-    one object.
+    """Return the texts of one level of a hierarchy, None where `nulls` is 1; equal texts are one
+    object.
     """
     if not pa.types.is_string(texts.type):
         refuse(f"a hierarchy holds {texts.type} in place of texts")
@@ -584,9 +560,7 @@ def _folds_from(
 def _responses_from(
     columns: Columns, entry: PairsShape, sizes: tuple[int, ...]
 ) -> ResponseSums | None:
-    """Return the sums of a numeric label by fold and atom (set of values); None if the label has
-    classes. `sizes` has the number of atoms of each attribute.
-    """
+    """Return the sums of a numeric label by fold and atom; None if the label has classes."""
     if entry.response_squares is None:
         return None
     folds = entry.folds or 1
@@ -603,8 +577,8 @@ def _responses_from(
 
 
 def _large(columns: Columns, name: str, length: int | None = None) -> Array:
-    """Return the array `name` of integers of more than 64 bits, which are stored as upper and lower
-    bits; raise `ValueError` unless it has `length` entries (None: any number).
+    """Return an array of integers of more than 64 bits, which are stored as upper and lower bits;
+    raise `ValueError` unless it has `length` entries (None: any number).
     """
     high = columns.integers(name, np.int64, length)
     return joined_halves(high, columns.integers(f"{name}_low", np.int64, len(high)))
@@ -623,9 +597,7 @@ def _shaped(flat: Array, shapes: list[Any]) -> tuple[Array, ...]:
 
 
 def _parted(flat: Array, lengths: Ints, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], Any]:
-    """Split a flat array into one array for each pair of attributes; `lengths` has the number of
-    entries of each of the `pairs`.
-    """
+    """Split a flat array into one array with so many entries (`lengths`) for each pair."""
     sizes = lengths.tolist()  # Python's own numbers, which cannot overflow
     if any(length < 0 for length in sizes) or sum(sizes) != len(flat):
         refuse("the cells of the pairs are more or fewer than the manifest says")

@@ -27,29 +27,23 @@ LABEL_KEY = "label"
 
 
 def attribute_key(index: int) -> str:
-    """Return the prefix of file names in the bundle (a zip archive) for one attribute; `index` is
-    the attribute's position.
-    """
+    """Return the prefix of file names in the bundle for one attribute."""
     return f"attribute_{index}"
 
 
 def values_member(key: str) -> str:
-    """Return the name of the file in the bundle (a ZIP file) that holds the arrays of an attribute;
-    `key` is the attribute's prefix of file names.
-    """
+    """Return the name of the file in the bundle that holds the arrays of an attribute."""
     return f"{key}.arrow"
 
 
 def hierarchy_member(key: str) -> str:
-    """Return the name of the file in the bundle (a ZIP file) that holds the hierarchy of an
-    attribute; `key` is the attribute's prefix of file names.
-    """
+    """Return the name of the file in the bundle that holds the hierarchy of an attribute."""
     return f"{key}_hierarchy.arrow"
 
 
 def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Convert a summary to the content of its file: the entries of the JSON manifest, and the bytes
-    of each other member by name.
+    """Convert a summary to the entries of its JSON manifest, and the bytes of other members by
+    name.
     """
     members: dict[str, bytes] = {}
     label = summary.label_attribute
@@ -78,15 +72,13 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def label_prefix(index: int) -> str:
-    """Return the prefix of file names in the bundle (a zip archive) for one of several labels;
-    `index` is the label's position.
-    """
+    """Return the prefix of file names in the bundle for one of several labels."""
     return f"label_{index}_"
 
 
 def _labels_to(several: SeveralSummaries, members: dict[str, bytes]) -> dict[str, Any]:
-    """Add the summary for each of several labels to `members` (the files of a bundle, by name);
-    return their entries in the manifest.
+    """Add the summary for each of several labels to `members`; return their entries in the
+    manifest.
     """
     tasks = []
     for index, task in enumerate(several.tasks):
@@ -168,8 +160,8 @@ def _attribute_to(
 
 
 def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, bytes]) -> str | None:
-    """Add the hierarchy of an attribute's masks to `members` (the files of a bundle, by name), one
-    column per level; return its name.
+    """Add the hierarchy of an attribute's masks to `members`, one column per level; return its
+    name.
     """
     masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
     hierarchy = hierarchy_of(masks, attribute.name)
@@ -191,8 +183,8 @@ def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, byte
 
 
 def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
-    """Add the counts of all pairs of attributes to `members` (the files of a bundle, by name),
-    joined into few columns; return their entry in the manifest.
+    """Add the counts of all pairs to `members`, joined into few columns; return their entry in the
+    manifest.
     """
     order = sorted(pairs.index)
     columns: dict[str, Any] = {
