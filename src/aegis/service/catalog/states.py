@@ -103,6 +103,6 @@ def after(state: RequestState, step: RequestStep) -> RequestState:
     if state not in starts:
         allowed = ", ".join(sorted(starts))
         raise WrongState(
-            f"A request that is {state} cannot be {done}.", hint=f"Only one that is: {allowed}."
+            f"A request that is {state} cannot be {done}.", hint=f"Allowed states: {allowed}."
         )
     return end
