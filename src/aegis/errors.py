@@ -321,7 +321,7 @@ def wrong_value(wrong: Mapping[str, Any]) -> str:
     if kind == "json_invalid":
         return f"is not JSON: {wrong['ctx']['error']}"
     text = brief(value)
-    if isinstance(value, str):
+    if isinstance(value, str | bytes):
         text = f"a text of {counted(len(value), 'character')}"
     elif isinstance(value, list | tuple | dict):
         text = f"a {'mapping' if isinstance(value, dict) else 'list'} of {counted(len(value), 'entry', 'entries')}"

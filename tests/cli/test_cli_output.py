@@ -39,6 +39,17 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.parametrize(
+    ("stream", "cell"), [(Terminal, r"\x1b[2Jowned"), (io.StringIO, f"{ESCAPE}[2Jowned")]
+)
+def test_csv_moves_no_cursor_of_a_terminal(stream, cell, monkeypatch):
+    """What a person wrote into a note reached the terminal with its control characters."""
+    printed = stream()
+    monkeypatch.setattr("sys.stdout", printed)
+    Output().csv(["note"], [[f"{ESCAPE}[2Jowned"]])
+    assert printed.getvalue() == f"note\n{cell}\n"
+
+
 @pytest.fixture
 def terminal(folder, monkeypatch):
     """Run `aegis` with both streams on a terminal of 80 columns."""

@@ -13,6 +13,6 @@ def test_a_worker_that_is_ended_ends_well(shell, monkeypatch):
     monkeypatch.setattr("aegis.service.worker.Worker.once", ended)
     result = shell("worker", "--database", "catalog.db")
     assert result.code == 0
-    assert "Ended. What was begun goes on when a worker is started again." in result.out
+    assert "Stopped. Start a worker again to continue." in result.out
     result = shell("worker", "--database", "catalog.db", "--once")
     assert result.code == 130, "work that was to be done at once was interrupted"

@@ -72,7 +72,7 @@ def test_a_rotated_key_signs_from_then_on_and_the_old_signature_stays_verifiable
         )
         monkeypatch.setenv("AEGIS_TOKEN", place.tokens["paula"])
         assert run(["agent", str(tmp_path / "agent.yaml"), "--rotate"]) == 0
-        assert "Signed by another key from now on: 1 data set" in capsys.readouterr().out
+        assert "The new key signs from now on: 1 data set" in capsys.readouterr().out
         fresh = load_private_key(tmp_path / "mine.pem")
         assert fresh.public.text != key.public.text
         assert len(list(tmp_path.glob("mine.pem.former-*"))) == 1
@@ -111,7 +111,9 @@ def test_an_approval_is_signed_by_the_command(place, tmp_path, capsys, monkeypat
     monkeypatch.setenv("AEGIS_URL", place.url)
     monkeypatch.setenv("AEGIS_TOKEN", place.tokens["otto"])
     assert run(["catalog", "approve", number]) == 0
-    assert "without a signature" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "without a signature" in printed
+    assert "counts only signed approvals: approve again with --key" in printed
     with place.client("otto") as otto:
         otto.step(number, "run")
         place.work()

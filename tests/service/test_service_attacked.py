@@ -195,7 +195,7 @@ def test_a_consumer_sees_the_configuration_once_it_is_released(place):
             assert [hidden & request["answer"].keys() for request in shown] == [set(), set()]
             assert shown[0]["answer"]["masks"]
             page = httpx.get(f"{place.url}/requests/{number}", headers=headers).text
-            assert "As a file" not in page
+            assert "The configuration as YAML" not in page
             assert "every released row is like" not in page + shown[0]["answer"]["headline"]
         otto.step(number, "approve")
         otto.step(number, "run")
@@ -389,7 +389,7 @@ def test_an_agent_outlives_a_job_that_nobody_foresaw(asked):
         assert place.agent.once()
         with place.client("otto") as otto:
             told = otto.shown(number)["message"]
-    assert "Its own output says why" in told
+    assert "Read the output of the agent" in told
     assert "a secret value" not in told
     odd = {"id": "x", "kind": "check", "data_set": "census", "task": {}}
     with (

@@ -41,8 +41,8 @@ def test_types_values_and_what_is_missing_are_as_in_the_table():
     assert (age.bars[0], age.bars[6]) == (1.0, pytest.approx(1 / 3))
     assert (sex.kind, sex.bars) == ("text", ())
     assert sex.frequent == (("m", pytest.approx(2 / 3)),)  # values of few rows are not shown
-    assert name.note == "has another value in nearly each row"
-    assert same.note == "has one value in all rows"
+    assert name.note == "a different value in nearly every row"
+    assert same.note == "one value in all rows"
     assert same.bars == ()
     assert rate.note == "8 values are NaN or infinite"
     assert empty.note == "has no value"
@@ -71,16 +71,16 @@ def test_approve_is_offered_only_where_the_rule_is_met(place):
     assert button in shown(place, "otto", f"/requests/{number}")
     waits = shown(place, "anna", "/")
     assert f'<a href="/requests/{number}">to learn</a>' in waits
-    assert "to be approved or refused" in waits
+    assert "approve or reject it" in waits
     with place.catalog.database.writing() as session:
         request = session.get(Request, number)
         request.answer = {**request.answer, "holds": False}
     for name in ("otto", "anna"):
         page = shown(place, name, f"/requests/{number}")
         assert button not in page
-        assert "It cannot be approved." in page
+        assert "You cannot approve this request." in page
         assert "breaks the rule" in shown(place, name, "/")
-    assert "Waits for you" not in shown(place, "clara", "/")
+    assert "Waiting for you" not in shown(place, "clara", "/")
 
 
 def test_what_waits_ends_with_the_step(place):
@@ -91,7 +91,7 @@ def test_what_waits_ends_with_the_step(place):
     assert link not in shown(place, "anna", "/")
     with place.client("otto") as otto:
         otto.step(number, "review")
-        assert "to have a configuration chosen" in shown(place, "otto", "/")
+        assert "choose a configuration" in shown(place, "otto", "/")
         otto.step(number, "choose")
         assert link not in shown(place, "otto", "/"), "a job is under way"
         place.work()

@@ -136,7 +136,7 @@ def test_an_unprotected_bundle_is_refused(place):
     [
         ("signature", "The signature does not come from the data set's agent."),
         ("file", "The file is not a Parquet file."),
-        ("masks", "its masks are not those that were approved"),
+        ("masks", "its masks are not the approved masks"),
         ("rule", "it says that the rule is not met"),
     ],
 )
@@ -393,3 +393,16 @@ def test_a_job_that_ends_while_a_request_is_read_has_its_answer(place, monkeypat
         shown = otto.shown(number)
         assert shown["job"]["ended"] is not None
         assert shown["answer"]["holds"]
+
+
+def test_a_request_that_is_refused_leaves_no_draft(place):
+    """The terms were not accepted: a draft stayed, of which nobody was told."""
+    with place.client("paula") as paula, place.client("clara") as clara:
+        paula.change("census", terms="For research only.")
+        before = list(clara.requests())
+        with pytest.raises(CatalogError, match="not accepted the terms") as refused:
+            clara.request("census", "Predict income")
+        assert "--accept-terms" in refused.value.hint
+        assert list(clara.requests()) == before
+        asked = clara.request("census", "Predict income", terms_accepted=True)
+        assert asked["state"] == "submitted"

@@ -197,7 +197,7 @@ def test_a_forged_file_is_refused_and_says_why(forger, name):
     change, words = FILES[name]
     answer = forger.upload(change(forger.table))
     assert answer.status_code == 400, answer.text
-    assert "is not the release that was approved" in answer.json()["detail"], answer.text
+    assert "does not match the approved release" in answer.json()["detail"], answer.text
     due = (words,) if isinstance(words, str) else words
     assert any(text in answer.json()["detail"] for text in due)
 
@@ -224,14 +224,17 @@ CERTIFICATES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a better k": (put(99, "privacy", "k"), "privacy.k"),
     "fewer quasi-identifiers": (put(["sex"], "privacy", "quasi_identifiers"), "privacy"),
     "a rule that is not the policy's": (put({"k": 2}, "privacy", "rule"), "privacy.rule"),
-    "other masks": (put({"age": "suppress"}, "configuration", "masks"), "masks are not those"),
+    "other masks": (
+        put({"age": "suppress"}, "configuration", "masks"),
+        "masks are not the approved masks",
+    ),
     "another policy": (put("0" * 64, "policy", "sha256"), "another policy"),
     "a rule that is not met": (put(False, "privacy", "passed"), "rule is not met"),
     "more rows": (put(10**9, "output", "rows"), "number of rows"),
     "a digest of the table": (put("0" * 64, "input", "sha256"), "without a key"),
     "no figures": (without("privacy", "k"), "privacy.k"),
-    "no rows": (without("output", "rows"), "is not one that Aegis writes"),
-    "figures of another kind": (put([], "privacy"), "is not one that Aegis writes"),
+    "no rows": (without("output", "rows"), "is not a certificate of Aegis"),
+    "figures of another kind": (put([], "privacy"), "is not a certificate of Aegis"),
     "a better utility": (put(1e9, "utility", "value"), "utility.value"),
 }
 
@@ -394,7 +397,7 @@ def test_a_summary_that_was_not_asked_for_is_refused(place, name):
         form = {"attempt": str(job["attempt"]), "signature": json.dumps(seal), "policy": text}
         with pytest.raises(CatalogError) as raised:
             paula.upload(job["id"], "summary", form, "bundle", ("s.protected", bundle))
-        assert "is not the one that was asked for" in raised.value.message
+        assert "does not match what the service asked for" in raised.value.message
         assert words in raised.value.message
         with place.catalog.database.writing() as session:
             session.get(Job, job["id"]).state = "cancelled"

@@ -40,7 +40,7 @@ def test_a_store_without_space_says_so_and_keeps_nothing_half(place, monkeypatch
 
         with monkeypatch.context() as patched:
             patched.setattr("obstore.put", full)
-            with pytest.raises(EngineError, match="did not take the file"):
+            with pytest.raises(EngineError, match="did not accept the file"):
                 place.agent.once()
         assert otto.shown(number)["state"] == "running"
     answer = httpx.get(f"{place.url}/api/v1/health")

@@ -135,7 +135,7 @@ def test_the_page_of_an_opening_tells_the_step_and_leads_to_the_bench(
         closed = caller.post(f"{bench}/close", data={"form_key": key}, headers={"Origin": url})
         assert closed.headers["location"] == "/"
         assert caller.get(bench).status_code == 404
-        assert "Open in the workbench" not in caller.get("/").text
+        assert "Open tables" not in caller.get("/").text
 
 
 def test_the_workbench_offers_what_the_core_reads(tmp_path):

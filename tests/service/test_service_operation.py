@@ -172,7 +172,7 @@ def test_a_file_that_was_taken_out_without_an_entry_is_found(place):
         held.object_key = ""
     with place.catalog.database.reading() as session:
         wrong = consistency.compare(session, place.catalog.objects)
-    assert wrong == [f"request {number}: its file was removed, and no entry says so"]
+    assert wrong == [f"request {number}: its file was removed, but the log does not say so"]
 
 
 def test_an_expired_release_whose_file_went_is_not_renewed(place):

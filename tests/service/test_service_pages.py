@@ -153,9 +153,9 @@ def test_a_summary_that_could_not_be_made_is_told_on_the_page(place):
         with httpx.Client(base_url=place.url) as caller:
             signed_in(place, caller, name)
             pages[name] = html.unescape(caller.get("/data-sets/census").text)
-    assert "No summary was made." in pages["paula"]
+    assert "The agent made no summary." in pages["paula"]
     assert "height" in pages["paula"]
-    assert "No summary was made." not in pages["clara"]
+    assert "The agent made no summary." not in pages["clara"]
 
 
 def test_a_policy_is_edited_over_a_protected_summary_and_proposed(place):
@@ -163,7 +163,7 @@ def test_a_policy_is_edited_over_a_protected_summary_and_proposed(place):
     with httpx.Client(base_url=place.url, headers={"Origin": place.url}, timeout=60) as otto:
         key = signed_in(place, otto, "otto")
         base = "/data-sets/census/workbench"
-        assert "Propose it to the provider" in otto.get(base).text
+        assert "Propose this policy to the provider" in otto.get(base).text
         form = {
             "form_key": key,
             "role:age": "quasi-identifier",
@@ -353,7 +353,7 @@ def test_a_table_is_opened_searched_and_released_in_a_browser(bench, browser):
     page.wait_for_selector("#best .headline")
     page.click("text=Privacy against utility")
     page.wait_for_selector("#front svg.chart")
-    page.click("text=Release it")
+    page.click("text=Release the table")
     page.wait_for_selector("#released .note")
     page.click("text=Close the table")
     page.wait_for_selector("a[href^='/table'] >> text=adult.csv")  # closing must not cut it off
@@ -379,7 +379,7 @@ def test_a_release_is_shown_although_a_search_ends_meanwhile(bench, browser):
     page.click("text=Find the best")
     page.wait_for_selector("#best .headline")
     with page.expect_request(lambda call: call.url.endswith("/release")):
-        page.click("text=Release it")
+        page.click("text=Release the table")
     with page.expect_response(lambda answer: answer.url.endswith("/best")):
         page.click("text=Find the best")
     held[0].continue_()
@@ -417,3 +417,41 @@ def test_a_failed_request_gives_its_reason_once(place):
         signed_in(place, caller, "otto")
         assert caller.get(f"/requests/{number}").text.count("not this one") == 1
         otto.step(number, "reject", message="over")
+
+
+def test_a_page_leads_with_the_signature_that_the_agent_needs(place):
+    """The button that leads to a failed release was the primary one."""
+    number = place.ask()
+    with httpx.Client(base_url=place.url) as otto:
+        signed_in(place, otto, "otto")
+        page = html.unescape(otto.get(f"/requests/{number}").text)
+    assert "The provider's agent releases only what approvers have signed." in page
+    assert '<button class="second">Approve without a signature</button>' in page
+    assert "<button>Approve with the signature</button>" in page
+
+
+def test_a_key_is_pasted_as_its_file_holds_it(place):
+    """`aegis keygen` writes PEM, and the page wanted hexadecimal digits that nothing prints."""
+    pem = (place.folder / "otto.pub.pem").read_text()
+    with httpx.Client(base_url=place.url, headers={"Origin": place.url}) as paula:
+        form_key = signed_in(place, paula, "paula")
+        form = {"form_key": form_key, "identifier": "pasted", "source": "adult"}
+        answer = paula.post("/register", data={**form, "public_key": f"\n{pem}\n"})
+    assert answer.status_code == 303, answer.text
+    with place.client("paula") as paula:
+        assert paula.data_set("pasted")["title"] == "pasted"
+
+
+def test_the_page_of_a_data_set_lists_who_has_a_role_and_takes_it_back(place):
+    with httpx.Client(base_url=place.url, headers={"Origin": place.url}) as paula:
+        form = {"form_key": signed_in(place, paula, "paula"), "account": "clara"}
+        path = "/data-sets/census"
+        label = "Take back the role consumer from clara"
+        assert label not in paula.get(path).text
+        paula.post(f"{path}/grants", data={**form, "role": "consumer"})
+        assert label in paula.get(path).text
+        paula.post(f"{path}/grants", data={**form, "role": "consumer", "granted": "false"})
+        assert label not in paula.get(path).text
+    with httpx.Client(base_url=place.url) as clara:
+        signed_in(place, clara, "clara")
+        assert "Take back" not in clara.get(path).text

@@ -71,7 +71,7 @@ def test_an_invitation_is_made_handed_over_and_used_once(own):
         assert nina.post("/set-password", data=given).headers["location"].startswith("/sign-in")
         again = thief.post("/set-password", data={**given, "password": PASSWORD})
         assert again.status_code == 404
-        assert "not valid" in again.text
+        assert "no longer valid" in again.text
         signed_in(own, nina, "nina", NEW)
 
 
@@ -203,7 +203,9 @@ def test_an_admin_does_each_thing_on_the_page_of_an_account(own, clock):
 
         assert "The second factor is off." in do("clara", "remove-factor")
         assert "/set-password#" in do("clara", "reset")
-        assert "All sessions have ended." in do("clara", "end-sessions", tokens="true")
+        assert "All sessions of this account have ended." in do(
+            "clara", "end-sessions", tokens="true"
+        )
         assert "The account is closed" in do("clara", "close")
         assert "The account is open again" in do("clara", "reopen")
         assert "no provider" in html.unescape(

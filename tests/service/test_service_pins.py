@@ -228,8 +228,8 @@ def test_a_signature_of_a_stranger_or_a_statement_that_was_changed_counts_for_no
         scene.fake.serve("release", configuration=configuration, approvals=[given])
     scene.work()
     assert not scene.fake.answered("/uploads/")
-    assert "by a key that the agent does not know" in scene.fake.reasons()
-    assert "the signature of otto is not of this statement" in scene.fake.reasons()
+    assert "the agent does not know the key of one of them" in scene.fake.reasons()
+    assert "the signature of otto does not match its statement" in scene.fake.reasons()
 
 
 def test_two_signatures_of_one_person_are_one_approval(scene):
@@ -404,7 +404,7 @@ def test_a_refusal_that_noise_decided_is_paid_for(scene):
     scene.work()
     first, second = map(json.loads, scene.fake.answered("/failed"))
     assert (first["reason"], first["spent"]) == (
-        "The agent could not do this. Its own output says why, because the reason may quote rows.",
+        "Read the output of the agent: it failed, and the reason may quote rows.",
         True,
     )
     assert "0.6 is spent in 24 hours, and 1 is allowed" in second["reason"]
@@ -472,7 +472,7 @@ def test_a_redirect_is_not_followed(scene):
 )
 def test_plain_http_goes_to_this_machine_alone(scene, url):
     scene.write(url=url)
-    with pytest.raises(PolicyError, match="without TLS it calls only this machine"):
+    with pytest.raises(PolicyError, match="with http:// it calls only this machine"):
         AgentSettings.load(scene.file, "t")
 
 
@@ -585,7 +585,7 @@ def test_a_policy_is_pinned_by_its_digest(scene):
         "check", policy=OTHER_MASKS, configurations=[RAW], certificates=[], may_search=True
     )
     scene.work()
-    assert "it differs from the pinned one" in scene.fake.reasons()
+    assert "it is not the pinned policy" in scene.fake.reasons()
 
 
 def test_limits_of_a_job_keep_the_pins(scene):
@@ -632,12 +632,12 @@ def test_a_running_agent_reads_its_file_and_policies_when_a_job_starts(scene, ap
 
     with agent.client:
         done, reasons = checked(other)
-        assert (done, "the pinned one" in reasons) == (0, True)
+        assert (done, "the pinned policy" in reasons) == (0, True)
         scene.folder.joinpath("policy.yaml").write_text(other)
         assert checked(other)[0] == 1
         scene.folder.joinpath("policy.yaml").write_text("version: 2")
         done, reasons = checked(other)
-        assert (done, "The agent could not do this" in reasons) == (1, True)
+        assert (done, "Read the output of the agent" in reasons) == (1, True)
         scene.folder.joinpath("policy.yaml").write_text(other)
         scene.write(url=agent.settings.url, floor=", roles: {age: sensitive}")
         done, reasons = checked(other)

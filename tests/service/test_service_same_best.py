@@ -101,7 +101,7 @@ def test_command_and_workbench_recommend_the_same(
         form_key="",
         configuration=written(best.configuration, advice.measure),
     ).body.decode()
-    page, _, _ = shown.partition("Release it")
+    page, _, _ = shown.partition("Release the table")
     if figure is not None and not advice.by_chance:
         assert f"keeps {percent(figure)} of the predictive value" in words.title
     for text in (words.title, words.figure, words.released, words.proof):

@@ -229,3 +229,26 @@ def test_errors_hold_no_value_of_a_row(place):
         answer = clara.get(f"{place.url}/api/v1/data-sets/%00")
     assert answer.status_code in (400, 404, 422)
     assert "Traceback" not in answer.text
+
+
+def test_a_password_in_a_call_that_is_not_json_is_not_repeated(place):
+    """A body of another content type was quoted in the error."""
+    body = b'{"name": "clara", "password": "a secret of clara"}'
+    headers = {"Content-Type": "text/plain"}
+    answer = httpx.post(f"{place.url}/api/v1/session", content=body, headers=headers)
+    assert answer.status_code == 422
+    assert "secret" not in answer.text
+    assert "Content-Type: application/json" in answer.json()["hint"]
+
+
+def test_a_body_that_cannot_be_read_is_not_called_a_wrong_address(place):
+    with place.client("clara") as clara:
+        headers = {"Authorization": f"Bearer {place.tokens['clara']}"}
+        answer = httpx.post(
+            f"{place.url}/api/v1/requests",
+            content=b"[" * 100_000,
+            headers={**headers, "Content-Type": "application/json"},
+        )
+        assert clara.me()["name"] == "clara"
+    assert answer.status_code == 400
+    assert answer.json()["hint"] == "Check what you sent."

@@ -134,7 +134,7 @@ def test_a_store_that_speaks_s3_keeps_files(bucket):
 
 def test_a_store_that_takes_nothing_says_so(bucket):
     bucket.full = True
-    with pytest.raises(EngineError, match="did not take the file"):
+    with pytest.raises(EngineError, match="did not accept the file"):
         Objects("s3://releases").put("releases", b"x")
 
 

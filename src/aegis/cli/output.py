@@ -263,8 +263,13 @@ class Output:
         write_json(sys.stdout, data)
 
     def csv(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Print rows as CSV below a header; null becomes an empty cell."""
-        write(sys.stdout, "".join(map(_csv_line, (header, *rows))))
+        """Print rows as CSV below a header; null becomes an empty cell. A terminal gets control
+        characters escaped; a file or a program gets the text unchanged.
+        """
+        lines: Iterable[str] = map(_csv_line, (header, *rows))
+        if sys.stdout.isatty():
+            lines = (clean(line.removesuffix("\n")) + "\n" for line in lines)
+        write(sys.stdout, "".join(lines))
 
     def figures(self, data: Mapping[str, Any]) -> None:
         """Print a nested result as CSV: a row per figure, named by its JSON pointer."""

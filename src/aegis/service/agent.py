@@ -116,9 +116,7 @@ def _sayable(error: AegisError) -> str:
         return str(error)
     if isinstance(error, NoAdmissibleConfiguration):
         return "No configuration meets the rule, alone and with the earlier releases."
-    return (
-        "The agent could not do this. Its own output says why, because the reason may quote rows."
-    )
+    return "Read the output of the agent: it failed, and the reason may quote rows."
 
 
 class Agent:
@@ -177,8 +175,8 @@ class Agent:
         named = all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set"))
         if not named or "attempt" not in job:
             raise EngineError(
-                "The agent cannot read the job that the service sent.",
-                hint="Check that both have the same version.",
+                "The agent cannot read the job from the service.",
+                hint="Use the same version of Aegis for both.",
             )
         try:
             self._work(job)
@@ -210,7 +208,7 @@ class Agent:
         try:
             self.client.give_back(job["id"], job["attempt"])
         except AegisError as error:  # it is another's, or its lease ends in a few seconds
-            self.say(f"not given back: {error.message}")
+            self.say(f"not returned to the service: {error.message}")
         else:
             self.say("given back")
 
@@ -301,7 +299,8 @@ class Agent:
             holds=bool(answer["holds"]),
             releases=[release["number"] for release in releases],
         )
-        signers = sorted(key.text for key in self.settings.approvers.keys.values())
+        approvers = self.settings.approvers
+        signers = sorted(key.text for key in approvers.keys.values()) if approvers.needed else []
         self.client.checked(job.id, job.attempt, answer | {"signers": signers})
 
     def _earlier(
@@ -327,7 +326,7 @@ class Agent:
                 raise RefusedError(
                     f"The agent cannot check entry {release['number']} of its ledger: an earlier version "
                     "of Aegis made that release, and the service did not send its certificate.",
-                    hint="Have the operator restore the release in the catalog.",
+                    hint="Ask the operator to restore the release in the catalog.",
                 )
         return [*others, *recorded]
 
@@ -382,7 +381,7 @@ class Agent:
         raise RefusedError(
             "The agent has not yet confirmed that this configuration meets the rule together with all "
             "its earlier releases.",
-            hint="Choose the configuration again, and have it approved.",
+            hint="Choose the configuration again, and have the request approved again.",
         )
 
     def _masked(self, job: PinnedJob, configuration: Configuration, life: Progress) -> MadeOutput:
@@ -433,7 +432,8 @@ class Agent:
         if name not in self.settings.sources:
             raise _NoSourceError(
                 f"This agent has no source {name!r}.",
-                hint="Add it to the list, or register the data set under a name in the list.",
+                hint="Add it to `sources` in the agent's file, or register the data set with a source "
+                "of that file.",
             )
         return self.settings.sources[name]
 

@@ -75,7 +75,7 @@ class AgentBook:
         except OSError as error:
             raise DataError(
                 f"The agent cannot keep its ledger in {folder}: {error.strerror or error}.",
-                hint="Name a folder that it may write: `ledger` of the agent's file.",
+                hint="In the agent's file, set `ledger` to a folder that the agent may write.",
             ) from error
         self._secret_file = folder / "secret"
         self.ledger = Ledger(folder / "ledger.db", create=True)
@@ -167,7 +167,7 @@ class AgentBook:
             raise RefusedError(
                 f"The agent has made {counted(len(recent), 'release')} of {source} in 24 hours; the limit "
                 f"is {floor.releases_a_day}.",
-                hint="Wait, or have the provider raise `releases_a_day` of the floor.",
+                hint="Wait, or ask the provider to raise `releases_a_day` in the floor.",
             )
 
     def waiting(self, source: str, key: str) -> MadeOutput | None:
@@ -186,9 +186,9 @@ class AgentBook:
         for release in self.releases(source):
             if release["key"] == key:
                 raise RefusedError(
-                    f"The agent already released this at {release['time']}, and an approval is for one "
-                    "release.",
-                    hint="Make another request, and have it approved.",
+                    f"The agent already released this at {release['time']}. An approval allows only "
+                    "one release.",
+                    hint="Submit another request, and have it approved.",
                 )
         return None
 
@@ -255,7 +255,8 @@ class AgentBook:
                 raise RefusedError(
                     f"The agent refuses to spend epsilon {epsilon:g} on {source}: "
                     f"{total - epsilon:g} is spent {when}, and {most:g} is allowed.",
-                    hint="Ask for a smaller epsilon, or have the provider raise the floor's.",
+                    hint="Ask for a smaller epsilon, or ask the provider to raise the limit in the "
+                    "floor.",
                 )
         return number
 

@@ -97,8 +97,9 @@ class AgentSettings:
         scheme = urlsplit(self.url).scheme
         if scheme != "https" and not (scheme == "http" and is_loopback(self.url)):
             raise PolicyError(
-                f"The agent does not call {self.url!r}: without TLS it calls only this machine.",
-                hint="Give https://HOST. To pin the certificate of the service, set `certificate` in the agent's file.",
+                f"The agent does not call {self.url!r}: with http:// it calls only this machine.",
+                hint="Give an address such as https://HOST. To pin the certificate of the service, "
+                "set `certificate` in the agent's file.",
             )
 
     @classmethod

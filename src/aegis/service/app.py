@@ -168,15 +168,24 @@ def _problem_of(error: Exception) -> tuple[int, str, str, str]:
         return status_of(error), title, error.message, error.hint
     if isinstance(error, RequestValidationError):
         wrong = "; ".join(f"{_field(e['loc'])} {wrong_value(e)}" for e in error.errors()[:5])
-        return 422, "Invalid", f"Not as expected: {wrong}.", "Correct it and send it again."
+        hint = "Correct this value, and send it again."
+        if any(isinstance(e.get("input"), bytes) for e in error.errors()):
+            hint = "Send JSON, with the header Content-Type: application/json."
+        return 422, "Invalid", f"Not as expected: {wrong}.", hint
     if isinstance(error, HTTPException):
-        return error.status_code, str(error.detail), f"{error.detail}.", "See the address."
+        hint = "Check what you sent." if error.status_code == 400 else "Check address and method."
+        return error.status_code, str(error.detail), f"{error.detail}.", hint
     if isinstance(error, DataError):
         return 422, title, "A value cannot be stored.", "Leave out control characters."
     if isinstance(error, IntegrityError):
-        return 409, title, "That does not fit what is there.", "Load it again and retry."
+        return (
+            409,
+            title,
+            "Somebody else changed this at the same time.",
+            "Load the page again, then try again.",
+        )
     if isinstance(error, SQLAlchemyError):
-        hint = "Try again in a minute; what was begun is as it was before."
+        hint = "Try again in a minute. Nothing was changed."
         return 503, title, "The database does not answer.", hint
     return 500, "InternalError", "A bug of Aegis.", "Please report what you did."
 

@@ -74,7 +74,9 @@ class Client:
         key: PrivateKey | None = None,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise EngineError(f"{url!r} is not an address.", hint="Give https://HOST.")
+            raise EngineError(
+                f"{url!r} is not an address.", hint="Give an address such as https://HOST."
+            )
         self._http = httpx.Client(
             base_url=f"{url.rstrip('/')}/api/v1",
             headers={"Authorization": f"Bearer {token}"} if token else {},
@@ -260,8 +262,10 @@ class Client:
         return self._post("/requests", data_set=data_set, purpose=purpose, **about)
 
     def request(self, data_set: str, purpose: str, **about: Any) -> dict[str, Any]:
-        """Create a request and submit it for review; `about` may have label, measure and models."""
-        return self.step(self.draft(data_set, purpose, **about)["id"], "submit")
+        """Create a request and submit it for review; `about` may have label, measure, models and
+        terms_accepted. If the service refuses it, no draft stays.
+        """
+        return self.draft(data_set, purpose, submit=True, **about)
 
     def change_request(self, request: str, **about: Any) -> dict[str, Any]:
         """Change fields (`about`) of a draft, or of a request that was sent back."""
@@ -372,7 +376,7 @@ class Client:
                     file.write(piece)
             stated_digests.add(answer.headers["X-Aegis-SHA256"])
             if stated_digests != {digest.hexdigest()}:
-                raise DataError("The download is incomplete.", hint="Try it again.")
+                raise DataError("The download is incomplete.", hint="Download it again.")
         return target
 
     def log(self, **chosen: str) -> Iterator[dict[str, Any]]:
@@ -529,7 +533,7 @@ class Client:
         except httpx.HTTPError as error:
             raise EngineError(
                 f"The service does not answer: {type(error).__name__}.",
-                hint="Check its address, and that it runs.",
+                hint="Check the address, and whether the service runs.",
             ) from error
         return _checked(answer)
 
@@ -591,7 +595,7 @@ def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatemen
     if wrong:
         raise CatalogError(
             f"The service asks you to sign another {' and '.join(wrong)} than it shows.",
-            hint="Sign nothing, and tell the provider.",
+            hint="Do not sign, and tell the provider.",
         )
     return sign_statement(statement, key)
 
@@ -630,7 +634,7 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     if answer.is_redirect:
         raise EngineError(
             "The service redirects to another address, and Aegis does not follow it.",
-            hint="Give the address where the service answers itself.",
+            hint="Give the address at which the service answers directly.",
         )
     if answer.is_error:
         raise _error(answer)

@@ -14,13 +14,13 @@ _SCHEMES = {
     "token": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A token of the page Tokens, or of aegis catalog token.",
+        "description": "A token from the page Tokens, or from `aegis catalog token`.",
     },
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": "__Host-aegis_session",
-        "description": "The session of a browser; `aegis_session` over plain HTTP on one's own machine.",
+        "description": "The session of a browser; `aegis_session` over plain HTTP on your machine.",
     },
 }
 _SHAPE = {
@@ -36,14 +36,14 @@ _SHAPE = {
     },
 }
 _STATUSES = {
-    400: "The call cannot be carried out as given.",
+    400: "The service cannot do this as you asked for it.",
     401: "Nobody is signed in, or the session or token has ended.",
     403: "The account, or the scopes of its token, do not allow this; or a form came from another site.",
-    404: "There is no such thing, or none that the account may know of.",
-    409: "The thing is in a state in which this cannot be done, or has changed meanwhile.",
+    404: "It does not exist, or the account may not see it.",
+    409: "Its state does not allow this, or somebody changed it meanwhile.",
     413: "The call is larger than allowed.",
     421: "The service has another name.",
-    422: "A value is not of the form that is described.",
+    422: "A value does not have the described form.",
     429: "Too many calls in a short time; Retry-After says how long to wait.",
     503: "The database, the store of files or an engine does not answer.",
 }

@@ -21,7 +21,7 @@ _COLUMNS_DRAWN = 60
 _COUNTED = 2_000_000
 """Largest number of rows for which duplicates are counted, because all rows must be compared."""
 _NAMES = {
-    None: "nothing that masks work on",
+    None: "a type that Aegis cannot mask",
     Kind.INTEGER: "whole number",
     Kind.NUMBER: "number",
     Kind.TEXT: "text",
@@ -136,11 +136,11 @@ def _note(facts: ColumnFacts) -> str:
     if facts.kind is None:
         return ""
     if facts.distinct <= 1:
-        return "has one value in all rows"
+        return "one value in all rows"
     if facts.special:
         return f"{facts.special:,} values are NaN or infinite"
     if facts.unique_share >= NEARLY_ALL and facts.kind is not Kind.NUMBER:
-        return "has another value in nearly each row"
+        return "a different value in nearly every row"
     return ""
 
 

@@ -136,7 +136,7 @@ class Guard:
 
 def _refused(request: Request, settings: ServiceSettings, hosts: frozenset[str]) -> Response | None:
     if request.url.hostname not in hosts:
-        return problem(421, "WrongHost", "This service has another name.", settings.origin)
+        return problem(421, "WrongHost", "This service has another host name.", settings.origin)
     if request.method not in _SAFE and not _from_here(request, settings):
         return problem(
             403, "ForeignForm", "The call comes from another site.", "Use the service's own pages."

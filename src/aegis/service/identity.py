@@ -153,7 +153,7 @@ def _identified(request: Request) -> Call:
         with visit.reading() as session:
             return Call(request, accounts.token_actor(session, secret))
     if not secret:
-        raise NotSignedIn("Nobody is signed in.", hint="Sign in, or send a token.")
+        raise NotSignedIn("You are not signed in.", hint="Sign in, or send a token.")
     with visit.reading() as session:
         opened = accounts.session_of(session, secret)
         stale = accounts.is_stale(opened)

@@ -73,7 +73,8 @@ class Provider:
             )
         if (self.roles_claim is None) != (not self.roles):
             raise PolicyError(
-                "Roles from an identity provider need a claim, and which role each value stands for.",
+                "To take roles from an identity provider, Aegis needs a claim, and the role of "
+                "each of its values.",
                 hint="Give both --oidc-roles-claim and --oidc-roles.",
             )
 
@@ -113,7 +114,7 @@ class Begun:
         """Return the sign-in stored in a cookie; raise `NotSignedIn` if it is not valid."""
         parts = cookie.split(".")
         if len(parts) != 3 or not all(parts):
-            raise NotSignedIn("No sign-in was begun here.", hint="Sign in again.")
+            raise NotSignedIn("You did not start a sign-in here.", hint="Sign in again.")
         return cls(*parts)
 
     @property
@@ -227,8 +228,8 @@ def _configuration(provider: Provider) -> Mapping[str, Any]:
     missing = {"issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"} - metadata.keys()
     if missing or metadata["issuer"] != provider.issuer:
         raise EngineError(
-            f"{provider.issuer} says that it is {metadata.get('issuer')!r}.",
-            hint="Name the issuer exactly as it names itself.",
+            f"{provider.issuer} calls itself {metadata.get('issuer')!r}.",
+            hint="In --oidc-issuer, write the name exactly as the provider does.",
         )
     return metadata
 

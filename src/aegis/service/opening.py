@@ -119,7 +119,7 @@ class Openings:
         """Return a table that is being opened or was opened recently; raise `NotThere` otherwise."""
         with self._lock:
             if identifier not in self._openings:
-                raise NotThere("Nothing is being opened here.", hint="Choose the table again.")
+                raise NotThere("No table is being opened here.", hint="Choose the table again.")
             return self._openings[identifier]
 
 

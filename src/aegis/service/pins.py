@@ -118,11 +118,12 @@ class PinnedSource:
         if policy_digest(policy) not in self.policies:
             pinned = next((p for p in self.policies.values() if p is not None), None)
             wrong = [*wrong, *([] if pinned is None else _differing(policy, pinned))]
-            wrong = wrong or ["it differs from the pinned one"]
+            wrong = wrong or ["it is not the pinned policy"]
         if wrong:
             raise RefusedError(
                 f"The agent refuses the policy: {'; '.join(dict.fromkeys(wrong))}.",
-                hint="The provider pins policies and a floor in the agent's file.",
+                hint="The agent's file names the allowed policies and the floor. Only the provider "
+                "can change it.",
             )
 
     def require_masks(
@@ -162,7 +163,7 @@ class PinnedSource:
         if wrong:
             raise RefusedError(
                 f"The agent refuses the configuration: {'; '.join(wrong)}.",
-                hint="Choose among the candidate masks of the pinned policy.",
+                hint="Choose candidate masks of the pinned policy.",
             )
 
     def _allowed(self, name: str, attribute: Any) -> tuple[Mask, ...]:
@@ -188,7 +189,7 @@ class PinnedSource:
             allowed = "none by counts" if least is None else f"counts with {least} or more"
             raise RefusedError(
                 f"The agent refuses a summary by {protection}: allowed is {allowed}.",
-                hint="The provider names `threshold` in the floor of the source.",
+                hint="Ask the provider: `threshold` in the floor of the source decides.",
             )
 
     def require_columns(self, columns: Sequence[str]) -> None:
@@ -197,7 +198,8 @@ class PinnedSource:
         if leaving:
             raise RefusedError(
                 f"The agent refuses to release {', '.join(leaving)}.",
-                hint="The provider names columns that never leave in the floor of the source.",
+                hint="Suppress these columns, or ask the provider: `never` in the floor of the source "
+                "names them.",
             )
 
 
@@ -268,16 +270,16 @@ class Approvers:
             return "", error.message
         name = next((n for n, k in self.keys.items() if k.text == signed.signature.key), None)
         if name is None:
-            return "", "one is by a key that the agent does not know"
+            return "", "the agent does not know the key of one of them"
         if not signed.verified():
-            return "", f"the signature of {name} is not of this statement"
+            return "", f"the signature of {name} does not match its statement"
         if remaining <= timedelta():
-            return "", f"that of {name} has expired"
+            return "", f"the approval of {name} has expired"
         if remaining > timedelta(days=MOST_DAYS):
-            return "", f"that of {name} lasts more than {MOST_DAYS} days"
+            return "", f"the approval of {name} lasts more than {MOST_DAYS} days"
         other = [key for key, value in expected.items() if signed.statement.get(key) != value]
         if other:
-            return "", f"that of {name} is for another {', '.join(other)}"
+            return "", f"the approval of {name} is for another {', '.join(other)}"
         return name, ""
 
 
@@ -485,11 +487,13 @@ def _differing(policy: Policy, pinned_policy: Policy) -> list[str]:
     """
     wrong = []
     if policy.privacy != pinned_policy.privacy:
-        wrong.append(f"its rule is {policy.privacy}, and the pinned one {pinned_policy.privacy}")
+        wrong.append(
+            f"its rule is {policy.privacy}, and the pinned rule is {pinned_policy.privacy}"
+        )
     for name, attribute in policy.attributes.items():
         pinned = pinned_policy.attributes.get(name)
         if pinned is None:
-            wrong.append(f"the pinned one has no {name}")
+            wrong.append(f"the pinned policy has no {name}")
         elif pinned.role != attribute.role:
             wrong.append(f"{name} is {attribute.role}, not {pinned.role}")
         elif pinned.masks != attribute.masks:

@@ -510,10 +510,13 @@ class Benches:
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder.resolve()) or not is_table_file(path):
             raise DataError(
-                f"{name[:_NAMED]} is not a table of this folder.", hint="Choose one of the list."
+                f"{name[:_NAMED]} is not a table of this folder.",
+                hint="Choose a table from the list.",
             )
         if not _is_file(path):
-            raise DataError(f"There is no table {name[:_NAMED]}.", hint="Choose one of the list.")
+            raise DataError(
+                f"There is no table {name[:_NAMED]}.", hint="Choose a table from the list."
+            )
         return path
 
     def title_of(self, name: str, part: str | None) -> str:
@@ -553,7 +556,7 @@ class Benches:
         """
         with self._lock:
             if identifier not in self._open:
-                raise NotThere("This table is not open any more.", hint="Open it again.")
+                raise NotThere("This table is no longer open.", hint="Open it again.")
             self._open.move_to_end(identifier)
             return self._open[identifier]
 

@@ -109,17 +109,17 @@ def test_a_refusal_says_whom_it_is_for():
     operator = frozenset({AccountRole.OPERATOR})
     with pytest.raises(NotAllowed, match="This token of me is not for approve") as refused:
         authorise(Actor("me", "me", operator, frozenset({"run", "browse"})), Action.APPROVE)
-    assert "It is for: browse, run." in str(refused.value.hint)
+    assert "This one has: browse, run." in str(refused.value.hint)
     consumer = Actor("me", "me", frozenset({AccountRole.CONSUMER}), frozenset({"browse"}))
     with pytest.raises(NotAllowed, match="me lacks the right 'accounts' here") as refused:
         authorise(consumer, Action.ACCOUNTS)
-    assert refused.value.hint == "It is for: admin."
+    assert refused.value.hint == "These roles have it: admin."
     with pytest.raises(NotAllowed, match="me lacks the right 'own-tokens'") as refused:
         authorise(Actor("me", "me", frozenset()), Action.OWN_TOKENS)
     assert "provider, operator, approver" in str(refused.value.hint)
     with pytest.raises(NotAllowed, match="me lacks the right 'hand-over'") as refused:
         authorise(Actor("me", "me", operator), Action.HAND_OVER)
-    assert refused.value.hint == "It is for: provider, admin."
+    assert refused.value.hint == "These roles have it: provider, admin."
 
 
 def test_the_table_has_every_action_and_role():

@@ -201,7 +201,7 @@ def test_tokens_are_narrow_hashed_and_end(place):
             accounts.make_token(session, place.paula, "wider", [str(Action.ACCOUNTS)])
         with pytest.raises(NotAllowed):
             accounts.make_token(session, actor, "child", ["publish"])
-        with pytest.raises(CatalogError, match="Unknown scopes"):
+        with pytest.raises(CatalogError, match="Unknown rights"):
             accounts.make_token(session, place.paula, "odd", ["fly"])
         token.expires = now() - timedelta(seconds=1)
         session.flush()

@@ -117,7 +117,7 @@ def test_an_approval_of_who_lost_the_right_is_not_carried_out(place):
         data_sets.grant(session, place.paula, "census", "anna", "approver", granted=False)
         sent_back = requests.run(session, place.otto, number)
         assert sent_back.state == RequestState.RETURNED
-        assert "may not approve it any more" in sent_back.message
+        assert "has lost the right to approve" in sent_back.message
 
 
 def release(place, number: str, days: int = 5) -> None:
@@ -174,7 +174,7 @@ def test_renewal_is_approval_by_as_many_persons_and_bounded(place):
     assert expires() == before
     with pytest.raises(NotAllowed, match="renewed this already"):
         renew(place.otto, 20)
-    with pytest.raises(WrongState, match="Another number of days"):
+    with pytest.raises(WrongState, match="another number of days"):
         renew(place.anna, 21)
     renew(place.anna, 20)
     assert timedelta(days=19) < expires() - now() <= timedelta(days=20)
@@ -188,7 +188,7 @@ def test_who_may_not_approve_any_more_does_not_block_a_renewal(place):
     number = approved(place)
     with place.catalog.database.writing() as session:
         requests.renew(session, place.otto, number, 20)
-        with pytest.raises(WrongState, match="Another number of days"):
+        with pytest.raises(WrongState, match="another number of days"):
             requests.renew(session, place.anna, number, 25)
         data_sets.grant(session, place.paula, "census", "otto", "operator", granted=False)
         requests.renew(session, place.anna, number, 25)
@@ -325,20 +325,20 @@ def test_a_head_that_was_noted_is_in_the_chain(place):
 
 
 TAMPERED = {
-    "UPDATE data_sets SET approvals = 1": "approvals is 1, logged was 2",
-    "UPDATE data_sets SET ceiling = 99": "ceiling is 99.0, logged was None",
+    "UPDATE data_sets SET approvals = 1": "approvals is 1, but the log says 2",
+    "UPDATE data_sets SET ceiling = 99": "ceiling is 99.0, but the log says None",
     "UPDATE data_sets SET public_key = 'x'": "public_key is 'x'",
-    "UPDATE requests SET state = 'approved'": "it is approved, logged was released",
-    "UPDATE releases SET digest = 'x'": "its release is another than was logged",
-    "UPDATE versions SET summary_digest = 'x'": "the summary of version 1 is another",
-    "DELETE FROM grants WHERE role = 'approver'": "anna is not approver, as was logged",
+    "UPDATE requests SET state = 'approved'": "its state is approved, but the log says released",
+    "UPDATE releases SET digest = 'x'": "its release is not the one in the log",
+    "UPDATE versions SET summary_digest = 'x'": "version 1 has another summary than the log says",
+    "DELETE FROM grants WHERE role = 'approver'": "anna is not approver, but the log says so",
     "INSERT INTO grants SELECT 'census', id, 'operator' FROM accounts WHERE name = 'carl'": (
-        "no entry says that carl is operator"
+        "carl is operator, but the log does not say so"
     ),
     "UPDATE accounts SET roles = '[\"admin\"]' WHERE name = 'carl'": "account carl: its roles are",
     "UPDATE approvals SET account_id = (SELECT id FROM accounts WHERE name = 'boris')"
     " WHERE account_id = (SELECT id FROM accounts WHERE name = 'otto')": (
-        "no entry says that boris said approve"
+        "the log has no entry approve by boris"
     ),
     "UPDATE populations SET owner_id = (SELECT id FROM accounts WHERE name = 'peter')": (
         "its owner is not paula"

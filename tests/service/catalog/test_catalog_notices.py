@@ -85,7 +85,7 @@ def test_each_hears_what_waits_for_them(place):
         ("waits for review", ("boris", "otto"), page),
         ("waits for approval", ("anna", "boris"), page),
         ("waits for a second approval", ("anna", "boris"), page),
-        ("is approved: have it made", ("boris", "otto"), page),
+        ("is approved: make the release", ("boris", "otto"), page),
     ]
     act(place, requests.reject, place.anna, number, "no")
     assert told.once() == 1

@@ -116,7 +116,7 @@ def test_a_changed_password_ends_every_other_session_and_renews_this_one(mia):
     [
         (WRONG, OTHER, NotAllowed, "wrong"),
         (PASSWORD, "short", CatalogError, "5 characters"),
-        (PASSWORD, PASSWORD, CatalogError, "present one"),
+        (PASSWORD, PASSWORD, CatalogError, "same as the current one"),
         (PASSWORD, "passwordpassword", CatalogError, "common"),
     ],
 )
@@ -415,7 +415,7 @@ def test_who_took_a_session_over_does_not_guess_the_code_that_turns_it_on(mia, c
     for _ in range(5):
         with pytest.raises(CatalogError, match="does not belong to this key"):
             accounts.confirm_factor(database, mia.mia, "000000x")
-    with pytest.raises(WrongState, match="No second factor is being set up"):
+    with pytest.raises(WrongState, match="You have not started to set up a second factor"):
         accounts.confirm_factor(database, mia.mia, second_factor.code_at(begun.secret, clock[0]))
     assert isinstance(accounts.sign_in(database, "mia", PASSWORD), accounts.OpenSession)
     assert [one["wrong"] for one in entries(mia, "codes refused")] == [5]
@@ -531,7 +531,7 @@ def test_a_second_factor_is_not_replaced_unseen_and_can_be_removed(mia, clock):
     enrolled(mia)
     with mia.catalog.database.writing() as session:
         account = accounts.account_of(session, mia.mia)
-        with pytest.raises(WrongState, match="Remove it first"):
+        with pytest.raises(WrongState, match="already have a second factor"):
             second_factor.begin(session, account, "x")
         second_factor.remove(session, account, "ada")
         with pytest.raises(WrongState):

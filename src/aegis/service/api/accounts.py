@@ -65,13 +65,15 @@ def end_session(response: Response, settings: ServiceSettings) -> None:
 def sign_in(body: shapes.SignInGiven, visit: VisitOf, response: Response) -> dict[str, Any]:
     """Sign in with name, password and, if you have a second factor, a code; sets a session cookie."""
     if visit.settings.local:
-        raise NotSignedIn("This service is of one person, and has no accounts.")
+        raise NotSignedIn("This service has no accounts, because it runs for one person.")
     opened = accounts.sign_in(
         visit.catalog.database, body.name, body.password.get_secret_value(), address=visit.address
     )
     if isinstance(opened, accounts.HalfOpen):
         if not body.code:
-            raise NotSignedIn("Your account needs a second factor.", hint="Also give its code.")
+            raise NotSignedIn(
+                "Your account needs a second factor.", hint="Also send the code from your app."
+            )
         opened = accounts.complete(visit.catalog.database, opened.secret, body.code)
     start_session(visit, response, opened.secret)
     return {"form_key": opened.form_key}

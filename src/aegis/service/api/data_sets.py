@@ -66,7 +66,9 @@ def export(identifier: str, kind: ExportKind, call: CallOf) -> Response:
         data_set = data_sets.authorised(session, call.actor, Action.BROWSE, identifier)
         version = data_sets.newest(session, identifier)
         if version is None:
-            raise NotThere(f"{identifier} has no summary yet.", hint="Ask its provider.")
+            raise NotThere(
+                f"{identifier} has no summary yet.", hint="Ask its provider to publish one."
+            )
         return exported(exports.of_data_set(data_set, version, call.settings.origin), kind)
 
 

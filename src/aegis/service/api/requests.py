@@ -35,11 +35,15 @@ def listed(
 
 
 @routes.post("", Action.REQUEST)
-def draft(body: shapes.RequestGiven, call: CallOf) -> dict[str, Any]:
-    """Create a draft of a request; nobody reviews it until you submit it."""
+def draft(body: shapes.NewRequest, call: CallOf) -> dict[str, Any]:
+    """Create a draft of a request; nobody reviews it until you submit it. With `submit`, submit it
+    at once.
+    """
     with call.writing() as session:
-        fields = body.model_dump()
+        fields = body.model_dump(exclude={"submit"})
         request = requests.draft(session, call.actor, fields.pop("data_set"), **fields)
+        if body.submit:
+            requests.submit(session, call.actor, request.id)
         return _as_json(call, request)
 
 
@@ -203,7 +207,7 @@ def file_of(call: Call, request_id: str) -> Response:
         if request.state != RequestState.RELEASED:
             raise WrongState(
                 f"The request is {request.state}: there is nothing to download.",
-                hint="A release can be downloaded until it expires or is revoked.",
+                hint="You can download a release until it expires or is revoked.",
             )
         record = requests.release_of(session, request)
         pieces = call.catalog.objects.stream(record.object_key)  # before the log says so

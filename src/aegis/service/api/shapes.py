@@ -216,6 +216,12 @@ class RequestGiven(Sent):
     terms_accepted: bool = False
 
 
+class NewRequest(RequestGiven):
+    """The fields of a new request. With `submit`, it is submitted at once, or not created."""
+
+    submit: bool = False
+
+
 class Reason(Sent):
     """A text that explains a decision to the other people involved."""
 
@@ -361,7 +367,8 @@ def answer_of(record: Request, *, masks: bool) -> dict[str, Any] | None:
     if not record.answer:
         return record.answer
     if masks:
-        return {k: v for k, v in record.answer.items() if k not in _HIDDEN}
+        visible = {k: v for k, v in record.answer.items() if k not in _HIDDEN}
+        return visible | {"signature_needed": bool(record.answer.get("signers"))}
     verdict = "meets the rule" if record.answer.get("holds") else "breaks the rule"
     headline = f"The chosen configuration {verdict}. You see its figures once the release exists."
     before_release = {k: v for k, v in record.answer.items() if k in _BEFORE_RELEASE}

@@ -177,12 +177,14 @@ def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
         narrow = actor.scopes is not None and action not in actor.scopes
         if narrow and action in scopes_of(actor):
             raise NotAllowed(
-                f"This token of {actor.name} is not for {action}.",
-                hint=f"It is for: {', '.join(sorted(actor.scopes or ()))}. Make one with this scope, too.",
+                f"This token of {actor.name} does not have the right {action}.",
+                hint="Make a token that has it. This one has: "
+                f"{', '.join(sorted(actor.scopes or ()))}.",
             )
         roles = ", ".join(PERMISSIONS.get(action, {})) or "nobody"
         raise NotAllowed(
-            f"{actor.name} lacks the right {str(action)!r} here.", hint=f"It is for: {roles}."
+            f"{actor.name} lacks the right {str(action)!r} here.",
+            hint=f"These roles have it: {roles}.",
         )
 
 

@@ -151,7 +151,8 @@ def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -
     if account.roles_claimed:
         raise WrongState(
             f"The identity provider says which roles {name} has.",
-            hint="Change them there; they count from the next sign-in on. You can close the account.",
+            hint="Change them there. They apply from the next sign-in. Here, you can only close "
+            "the account.",
         )
     new_roles = _roles(roles)
     if AccountRole.ADMIN not in new_roles:
@@ -269,7 +270,7 @@ def _require_another_admin(session: Session, account: Account) -> None:
     if not any(AccountRole.ADMIN in other.roles for other in others):
         raise WrongState(
             f"{account.name} is the last admin who can sign in.",
-            hint="Make another admin first: somebody must be able to open accounts.",
+            hint="First make somebody else an admin.",
         )
 
 
@@ -321,7 +322,7 @@ def sign_in(
     if not _knows(database, name, password, address):
         raise NotSignedIn(
             "The name or the password is wrong.",
-            hint="Check both. After five wrong passwords you wait longer each time.",
+            hint="Check both. After five wrong passwords, you have to wait longer each time.",
         )
     with database.writing() as session:
         account = named(session, name)
@@ -358,7 +359,7 @@ def complete(database: Database, half: str, code: str) -> OpenSession:
         if half_open is not None and (over or opened is not None):
             session.delete(half_open)
     if over:
-        raise NotSignedIn("This sign-in is over.", hint="Begin again with your password.")
+        raise NotSignedIn("This sign-in has expired.", hint="Start again with your password.")
     if opened is None:
         raise NotSignedIn(
             "The code is wrong.",
@@ -384,10 +385,10 @@ def require_password(database: Database, by: Actor, password: str, *, address: s
         if account_of(session, by).password is None:
             raise NotAllowed(
                 "Your account has no password here.",
-                hint="You sign in at your identity provider: change it there.",
+                hint="You sign in at your identity provider. Change the password there.",
             )
     if not _knows(database, by.name, password, address):
-        raise NotAllowed("The password is wrong.", hint="Give your present password.")
+        raise NotAllowed("The password is wrong.", hint="Give your current password.")
 
 
 def change_password(
@@ -405,7 +406,9 @@ def change_password(
     """
     require_password(database, by, password, address=address)
     if new == password:
-        raise CatalogError("The new password is the present one.", hint="Choose another one.")
+        raise CatalogError(
+            "The new password is the same as the current one.", hint="Choose another one."
+        )
     stored = passwords.hashed(new, by.name)
     with database.writing() as session:
         account = account_of(session, by)
@@ -620,8 +623,8 @@ def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") 
     if codes is None:
         raise CatalogError(
             "The code does not belong to this key.",
-            hint="Type the six digits that the app shows now; check the clock of the device. After five wrong ones "
-            "begin again with your password.",
+            hint="Type the six digits that the app shows now. Check the clock of your phone. After "
+            "five wrong codes, start again with your password.",
         )
     return codes
 
@@ -662,7 +665,7 @@ def make_token(
     unknown = [scope for scope in scopes if scope not in actions]
     if unknown or not scopes:
         raise CatalogError(
-            f"Unknown scopes: {', '.join(unknown) or 'none were named'}.",
+            f"Unknown rights: {', '.join(unknown) or 'none were named'}.",
             hint=f"Allowed: {', '.join(actions)}.",
         )
     if not 1 <= days <= 365:
@@ -672,7 +675,7 @@ def make_token(
     if wider:
         raise NotAllowed(
             f"{by.name} may not {', '.join(wider)}, so its tokens may not either.",
-            hint="Leave these scopes out.",
+            hint="Leave these rights out.",
         )
     secret, lasts = f"aegis_{secrets.token_urlsafe(32)}", now() + timedelta(days=days)
     token = Token(
@@ -701,7 +704,7 @@ def revoke_token(session: Session, by: Actor, token_id: str) -> Token:
     authorise(by, Action.OWN_TOKENS)
     token = session.get(Token, token_id)
     if token is None or token.account_id != by.account:
-        raise NotThere("You have no such token.", hint="List your tokens.")
+        raise NotThere("You have no such token.", hint="See the list of your tokens.")
     token.revoked = now()
     append(session, by.name, "token revoked", token=token.id)
     return token

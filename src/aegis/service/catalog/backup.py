@@ -41,7 +41,7 @@ def backup(database: str, objects: str, folder: Path) -> int:
     if not Path(database).is_file():
         raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
     if folder.exists():
-        raise PolicyError(f"{folder} exists.", hint="Name a folder that does not.")
+        raise PolicyError(f"{folder} exists.", hint="Name a new folder.")
     folder.mkdir(mode=0o700, parents=True)
     try:
         with (
@@ -55,7 +55,8 @@ def backup(database: str, objects: str, folder: Path) -> int:
     except (sqlite3.Error, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise DataError(
-            f"The catalog cannot be copied: {error}.", hint="Check the place and who may write it."
+            f"The catalog cannot be copied: {error}.",
+            hint="Check the folder, and who may write to it.",
         ) from error
 
 
@@ -72,17 +73,18 @@ def restore(folder: Path, database: str, objects: str) -> int:
     _require_files(database, objects)
     for path in (Path(database), Path(objects)):
         if path.exists():
-            raise PolicyError(f"{path} exists.", hint="Restore to a place where nothing is.")
+            raise PolicyError(f"{path} exists.", hint="Name a path that does not exist yet.")
     copy = folder / DATABASE
     if not copy.is_file():
         raise DataError(
-            f"{folder} holds no copy of a catalog.", hint="Give what aegis catalog backup made."
+            f"{folder} contains no copy of a catalog.",
+            hint="Give a folder that `aegis catalog backup` made.",
         )
     try:
         with closing(sqlite3.connect(copy)) as source:
             integrity = source.execute("PRAGMA integrity_check").fetchone()[0]
             if integrity != "ok":
-                raise DataError(f"{copy} is not whole: {integrity}.", hint="Use another copy.")
+                raise DataError(f"{copy} is damaged: {integrity}.", hint="Use another copy.")
             with closing(sqlite3.connect(database)) as target:
                 source.backup(target)
         Path(database).chmod(_PRIVATE)
@@ -90,15 +92,15 @@ def restore(folder: Path, database: str, objects: str) -> int:
     except (sqlite3.Error, OSError) as error:
         raise DataError(
             f"The catalog cannot be restored: {error}.",
-            hint="Check the place, or use another copy.",
+            hint="Check the path, or use another copy.",
         ) from error
 
 
 def _require_files(database: str, objects: str) -> None:
     if "://" in database or "://" in objects:
         raise PolicyError(
-            "Only a catalog in files is copied by this command.",
-            hint="Use pg_dump for PostgreSQL, and the means of your store for objects.",
+            "This command copies only a catalog in files.",
+            hint="For PostgreSQL, use pg_dump. For objects in S3, use the tools of your store.",
         )
 
 

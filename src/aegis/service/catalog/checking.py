@@ -67,7 +67,7 @@ def check(
     study = Study(table, policy, progress=progress)
     earlier = [_of_certificate(document, policy) for document in certificates]
     configurations = [configuration_of(text, policy) for text in listed]
-    with progress.step("Checking configurations beside the data", len(configurations)) as step:
+    with progress.step("The agent checks configurations on the table", len(configurations)) as step:
         for index, configuration in enumerate(configurations):
             answer = _answer(study, configuration, earlier, measure)
             if answer["holds"] or not may_search:
@@ -90,7 +90,7 @@ def _searched(
     advice.require_best()
     raise NoAdmissibleConfiguration(
         "No configuration meets the rule together with the earlier releases.",
-        hint="Allow coarser masks, or wait until the earlier releases have expired everywhere.",
+        hint="Allow coarser masks.",
     )
 
 

@@ -124,7 +124,7 @@ def compare(session: Session, objects: Objects) -> list[str]:
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).all()
     checked = check(entries)
     if not checked.intact:
-        return [f"entry {checked.broken} of the log does not fit: {checked.reason}"]
+        return [f"entry {checked.broken} of the log is wrong: {checked.reason}"]
     logged = LoggedState()
     for entry in entries:
         logged.add(entry)
@@ -143,16 +143,18 @@ def _data_sets(session: Session, logged: LoggedState) -> list[str]:
         for name, value in logged.data_sets.get(data_set.id, {}).items():
             stored = data_set.provider.name if name == "provider" else getattr(data_set, name)
             if stored != value:
-                wrong.append(f"data set {data_set.id}: {name} is {stored!r}, logged was {value!r}")
+                wrong.append(
+                    f"data set {data_set.id}: {name} is {stored!r}, but the log says {value!r}"
+                )
     versions = session.scalars(select(Version))
     stored_digests = {(v.data_set_id, v.number): v.summary_digest for v in versions}
     wrong += [
-        f"data set {name}: the summary of version {number} is another"
+        f"data set {name}: version {number} has another summary than the log says"
         for (name, number), digest in logged.versions.items()
         if stored_digests.get((name, number)) != digest
     ]
     return wrong + [
-        f"data set {name}: version {number} was never logged"
+        f"data set {name}: version {number} is not in the log"
         for name, number in stored_digests.keys() - logged.versions.keys()
     ]
 
@@ -162,12 +164,14 @@ def _requests(session: Session, logged: LoggedState) -> list[str]:
     for request in session.scalars(select(Request)):
         state = logged.requests.get(request.id, "draft")
         if request.state != state:
-            wrong.append(f"request {request.id}: it is {request.state}, logged was {state}")
+            wrong.append(
+                f"request {request.id}: its state is {request.state}, but the log says {state}"
+            )
     names = {account.id: account.name for account in session.scalars(select(Account))}
     for approval in session.scalars(select(Approval)):
         entry = (approval.request_id, names.get(approval.account_id, "nobody"), approval.step)
         if entry not in logged.approvals:
-            wrong.append(f"request {entry[0]}: no entry says that {entry[1]} said {entry[2]}")
+            wrong.append(f"request {entry[0]}: the log has no entry {entry[2]} by {entry[1]}")
     return wrong
 
 
@@ -178,26 +182,30 @@ def _rights(session: Session, logged: LoggedState) -> list[str]:
         names[account.id] = account.name
         roles = logged.roles.get(account.name)
         if roles is not None and sorted(roles) != sorted(account.roles):
-            wrong.append(f"account {account.name}: its roles are {account.roles}, logged {roles}")
+            wrong.append(
+                f"account {account.name}: its roles are {account.roles}, but the log says {roles}"
+            )
         if (account.name in logged.closed) != account.disabled:
             state, logged_state = ("closed", "open") if account.disabled else ("open", "closed")
-            wrong.append(f"account {account.name}: it is {state}, logged was {logged_state}")
+            wrong.append(f"account {account.name}: it is {state}, but the log says {logged_state}")
     stored = {
         (grant.data_set_id, names.get(grant.account_id, "nobody"), grant.role)
         for grant in session.scalars(select(Grant))
     }
     wrong += [
-        f"data set {name}: no entry says that {account} is {role}"
+        f"data set {name}: {account} is {role}, but the log does not say so"
         for name, account, role in sorted(stored - logged.grants)
     ]
     wrong += [
-        f"data set {name}: {account} is not {role}, as was logged"
+        f"data set {name}: {account} is not {role}, but the log says so"
         for name, account, role in sorted(logged.grants - stored)
     ]
     for population in session.scalars(select(OwnedPopulation)):
         owner = logged.populations.get(population.name)
         if owner is not None and owner != names.get(population.owner_id):
-            wrong.append(f"population {population.name}: its owner is not {owner}, as was logged")
+            wrong.append(
+                f"population {population.name}: its owner is not {owner}, but the log says so"
+            )
     return wrong
 
 
@@ -207,9 +215,9 @@ def _releases(session: Session, logged: LoggedState) -> list[str]:
     for number, digest in logged.releases.items():
         release = stored.get(number)
         if release is None or release.digest != digest:
-            wrong.append(f"request {number}: its release is another than was logged")
+            wrong.append(f"request {number}: its release is not the one in the log")
         elif not release.object_key and number not in logged.removed:
-            wrong.append(f"request {number}: its file was removed, and no entry says so")
+            wrong.append(f"request {number}: its file was removed, but the log does not say so")
     return wrong
 
 
@@ -226,5 +234,5 @@ def _objects(session: Session, objects: Objects) -> list[str]:
             wrong.append(f"object {key}: {error.message}")
             continue
         if digest_of(content) != digest:
-            wrong.append(f"object {key}: its SHA-256 is not the one that was logged")
+            wrong.append(f"object {key}: its SHA-256 is not the one in the log")
     return wrong

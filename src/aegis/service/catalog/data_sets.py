@@ -23,7 +23,7 @@ from aegis.service.catalog.access import (
 from aegis.service.catalog.accounts import named
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import DataSet, Grant, Request, Version
+from aegis.service.catalog.records import Account, DataSet, Grant, Request, Version
 from aegis.service.catalog.statements import digest
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
@@ -128,7 +128,7 @@ def _check_names(session: Session, identifier: str, source: str, public_key: str
     if not _SLUG.fullmatch(source.replace("_", "-").casefold()):
         raise CatalogError(
             f"The source {source!r} is not a name.",
-            hint="Give the name under which the agent's list has the table, not its path or URL.",
+            hint="Give the name of the table under `sources` in the agent's file, not its path or URL.",
         )
     require_key(public_key)
 
@@ -137,8 +137,9 @@ def require_key(public_key: str) -> None:
     """Raise `CatalogError` unless a text is an Ed25519 public key in hexadecimal."""
     if not re.fullmatch("[0-9a-f]{64}", public_key):
         raise CatalogError(
-            "The public key is not an Ed25519 key in hexadecimal.",
-            hint="Make one with: aegis keygen NAME.",
+            "The public key is not an Ed25519 key.",
+            hint="Give the public key that `aegis keygen agent` writes to agent.pub: the API takes "
+            "its 64 hexadecimal digits, the page also the whole text of the file.",
         )
 
 
@@ -151,8 +152,7 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
     if terms and data_set.provider_id != by.account:
         raise NotAllowed(
             f"{by.name} may not change {', '.join(terms)} here.",
-            hint="Only the provider decides who approves, how long a release lasts, its budget and who "
-            "sees it.",
+            hint="Only the provider can change approvals, duration, budget and visibility.",
         )
     old = {name: getattr(data_set, name, None) for name in about}
     _set(data_set, about)
@@ -191,7 +191,8 @@ def rotate(session: Session, by: Actor, rotation: Mapping[str, Any]) -> int:
         _require_signed(rotation_of(old, new), key, value)
     if not isinstance(signed, list) or len(signed) != 2:
         raise CatalogError(
-            "A rotation of the key needs two signatures.", hint="Use: aegis agent FILE --rotate."
+            "To rotate the key, sign with the old and with the new key.",
+            hint="Use: aegis agent FILE --rotate.",
         )
     query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.public_key == old)
     changed = session.scalars(query).all()
@@ -239,7 +240,7 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
     if published and newest(session, identifier) is None:
         raise WrongState(
             f"{identifier} has no protected summary yet.",
-            hint="Have its agent upload one: aegis agent.",
+            hint="Ask for one (aegis catalog summary), and run the agent (aegis agent).",
         )
     old, new = {"published": data_set.published}, {"published": published}
     data_set.published = published
@@ -260,11 +261,11 @@ def grant(
     other = named(session, account)
     if role not in other.roles:
         raise CatalogError(
-            f"{account} does not have the role {role}.", hint="An admin gives accounts their roles."
+            f"{account} does not have the role {role}.", hint="Ask an admin to give the role."
         )
     if other.id == data_set.provider_id and role == AccountRole.APPROVER:
         raise CatalogError(
-            "The provider cannot be the second person.", hint="Name another approver."
+            "The provider of a data set cannot be its approver.", hint="Name another approver."
         )
     key = (identifier, other.id, str(role))
     entry = session.get(Grant, key)
@@ -274,6 +275,13 @@ def grant(
         session.delete(entry)
     action = "granted" if granted else "grant taken back"
     append(session, by.name, action, data_set=identifier, account=account, role=str(role))
+
+
+def grants(session: Session, data_set: DataSet) -> list[tuple[str, str]]:
+    """Return the name and the role of each account that has a role on a data set, by name."""
+    query = select(Account.name, Grant.role).join(Account, Account.id == Grant.account_id)
+    granted = session.execute(query.where(Grant.data_set_id == data_set.id))
+    return sorted((name, role) for name, role in granted)
 
 
 def add_version(
@@ -444,7 +452,7 @@ def _set(data_set: DataSet, about: Mapping[str, Any]) -> None:
     if data_set.approvals not in (None, 1, 2):
         raise CatalogError(
             f"A data set cannot need {data_set.approvals} approvals.",
-            hint="Allowed: 1, or 2 for two persons.",
+            hint="Allowed: 1 or 2.",
         )
     if data_set.days is not None and not 1 <= data_set.days <= 3650:
         raise CatalogError(

@@ -67,7 +67,8 @@ class Database:
         """
         if not self._writers.acquire(timeout=_PATIENCE):
             raise EngineError(
-                "Too many requests wait to write to the database.", hint="Try again in a minute."
+                "Too many calls are waiting to write to the database.",
+                hint="Try again in a minute.",
             )
         try:
             with Session(self.engine, expire_on_commit=False) as session, session.begin():
@@ -174,7 +175,7 @@ def _unreachable(engine: Engine, error: SQLAlchemyError) -> EngineError:
     reason = str(getattr(error, "orig", None) or error).splitlines()[0]
     return EngineError(
         f"The database of the catalog at {url} cannot be used: {reason}.",
-        hint="Check that it runs, and the rights of its user.",
+        hint="Check that the database runs, and that its user may write.",
     )
 
 

@@ -208,10 +208,13 @@ def _check_upload(catalog: Catalog, file_name: str, content: bytes, certificate:
             hint=f"At most {catalog.limits.release:,} bytes are allowed.",
         )
     if len(certificate) > catalog.limits.text:
-        raise TooLarge("The certificate is too long.", hint="Have the agent make it again.")
+        raise TooLarge(
+            "The certificate is too long.", hint="Run the job again (aegis catalog retry)."
+        )
     if Path(file_name).suffix.lower() not in FORMATS or Path(file_name).name != file_name:
         raise CatalogError(
-            f"{file_name!r} is not a name of a masked file.", hint=f"Allowed: {', '.join(FORMATS)}."
+            f"{file_name!r} cannot be the name of a masked file.",
+            hint=f"Allowed: {', '.join(FORMATS)}.",
         )
 
 
@@ -246,10 +249,10 @@ def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> li
     content = catalog.objects.get(release_made.object_key)
     digest = sha256_of(content)
     if digest != release_made.digest:
-        wrong.append("the file is not the one that was handed in: its SHA-256 differs")
+        wrong.append("the file has changed since the agent uploaded it (its SHA-256 differs)")
     document = json.loads(release_made.certificate)
     if document["output"]["sha256"] != digest:
-        wrong.append("the certificate is of another file")
+        wrong.append("the certificate is about another file")
     signature = Signature.of(release_made.signature["signature"])
     signed = signed_part(
         "release",
@@ -259,7 +262,7 @@ def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> li
         file=digest,
     )
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(public_key))):
-        wrong.append("the signature is not that of the data set's agent")
+        wrong.append("the agent of the data set has not signed them")
     return wrong
 
 
@@ -283,7 +286,7 @@ def _require_signature(data_set: DataSet, signed: bytes, fields: Mapping[str, An
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(data_set.public_key))):
         raise CatalogError(
             "The signature does not come from the data set's agent.",
-            hint="Sign with the key whose public half the data set was registered with.",
+            hint="Sign with the key of the data set: its public key is in the catalog.",
         )
     return signature
 
@@ -302,26 +305,27 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
         guessable = "sha256" in document["input"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CatalogError(
-            "The certificate is not one that Aegis writes.", hint="Have the agent make it again."
+            "The certificate is not a certificate of Aegis.",
+            hint="Run the job again (aegis catalog retry).",
         ) from error
     policy = policy_of(request.version.policy)
     approved_masks = configuration_of(request.configuration or "", policy).masks
     wrong = [
         text
         for text, fits in (
-            ("it is of another file", file_digest == digest),
-            ("it is of another policy", stated_policy == policy_digest(shown_policy(policy))),
-            ("its masks are not those that were approved", _approved(masks, approved_masks)),
+            ("it is about another file", file_digest == digest),
+            ("it is about another policy", stated_policy == policy_digest(shown_policy(policy))),
+            ("its masks are not the approved masks", _approved(masks, approved_masks)),
             ("it says that the rule is not met", passed is True),
-            ("it is of another number of rows", rows is None or stated_rows == rows),
+            ("it states another number of rows", rows is None or stated_rows == rows),
             ("it states the digest of the unmasked table without a key", not guessable),
         )
         if not fits
     ]
     if wrong:
         raise CatalogError(
-            f"The certificate does not fit: {'; '.join(wrong)}.",
-            hint="Nothing was released. Look at the agent's log.",
+            f"The certificate does not match the approved release: {'; '.join(wrong)}.",
+            hint="Nothing was released. Read the output of the agent.",
         )
 
 
@@ -334,7 +338,7 @@ def _utility(certificate: str) -> UtilityFigure | None:
     except AegisError as error:
         raise CatalogError(
             "The certificate states a utility that cannot be read.",
-            hint="Nothing was released. Have the agent make it again.",
+            hint="Nothing was released. Run the job again (aegis catalog retry).",
         ) from error
     return measured
 
@@ -371,7 +375,7 @@ def _require_file(catalog: Catalog, masked: MaskedFile) -> None:
     wrong = limited.run("verify", catalog.limits.work, masked=masked)
     if wrong:
         raise CatalogError(
-            f"The masked file is not the release that was approved: {'; '.join(wrong[:10])}.",
+            f"The masked file does not match the approved release: {'; '.join(wrong[:10])}.",
             hint="Nothing was released.",
         )
 
@@ -390,9 +394,13 @@ def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
     if Path(file_name).suffix.lower() == ".csv":
         start = content[:_LOOKED_AT]
         if b"\0" in start or start[:4] == _MAGIC or start[:2] in (b"PK", b"\x1f\x8b"):
-            raise CatalogError("The file is not a CSV file.", hint="Have the agent make it again.")
+            raise CatalogError(
+                "The file is not a CSV file.", hint="Run the job again (aegis catalog retry)."
+            )
         return None
-    wrong = CatalogError("The file is not a Parquet file.", hint="Have the agent make it again.")
+    wrong = CatalogError(
+        "The file is not a Parquet file.", hint="Run the job again (aegis catalog retry)."
+    )
     if len(content) < 12 or content[:4] != _MAGIC or content[-4:] != _MAGIC:
         raise wrong
     try:

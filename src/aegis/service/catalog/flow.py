@@ -290,7 +290,7 @@ def policy_of(text: str) -> Policy:
     data = read_yaml(text, "the policy").data
     if not isinstance(data, Mapping):
         raise CatalogError(
-            "The policy is not a mapping.", hint="Give a file as aegis init makes it."
+            "The policy is not a mapping.", hint="Give a policy as `aegis init` writes it."
         )
     return policy_in(data)
 
@@ -303,7 +303,7 @@ def policy_in(data: Mapping[str, Any]) -> Policy:
     if data.get("population") is not None:
         raise CatalogError(
             "The policy names the table of a population, but the agent cannot read that file.",
-            hint="Leave the key out, with the criteria that need it.",
+            hint="Leave out the key population, and the criteria that need it.",
         )
     policy = load_policy(data)
     policy.refuse_several("The service")
@@ -325,7 +325,7 @@ def configuration_of(text: str, policy: Policy) -> Configuration:
     chosen = load_configurations(located, policy)
     if len(chosen) != 1:
         raise CatalogError(
-            f"You gave {len(chosen)} configurations.", hint="Give one to be released."
+            f"You gave {len(chosen)} configurations.", hint="Give one configuration."
         )
     return next(iter(chosen.values()))
 

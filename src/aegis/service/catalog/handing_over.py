@@ -48,7 +48,9 @@ def hand_over(
     data_set = data_sets.authorised(session, by, Action.HAND_OVER, identifier)
     receiver = _receiver(session, to)
     if receiver.id == data_set.provider_id:
-        raise WrongState(f"{to} is the provider of {identifier}.", hint="Name another account.")
+        raise WrongState(
+            f"{to} is already the provider of {identifier}.", hint="Name another account."
+        )
     if not may(data_sets.unscoped(by), Action.ACCOUNTS):
         flow.cancel_all(session, by, identifier)
         for grant in session.scalars(select(Grant).where(Grant.data_set_id == identifier)):
@@ -82,7 +84,7 @@ def _receiver(session: Session, name: str) -> Account:
     if account.disabled or AccountRole.PROVIDER not in account.roles:
         raise WrongState(
             f"{name} is {'closed' if account.disabled else 'no provider'}.",
-            hint="An admin gives accounts their roles, and reopens them.",
+            hint="Ask an admin to give the role, or to reopen the account.",
         )
     return account
 
@@ -142,5 +144,5 @@ def _population(session: Session, by: Actor, name: str, giver: Account, receiver
     elif receiver.id not in population.members:
         raise NotAllowed(
             f"The population {name} belongs to another provider.",
-            hint="Have its owner admit the account first: aegis catalog admit.",
+            hint="First ask its owner to admit the account: aegis catalog admit.",
         )

@@ -177,7 +177,7 @@ def current(session: Session, job_id: str, attempt: int) -> Job:
     job = session.get_one(Job, job_id)
     if job.state != "running" or job.attempt != attempt:
         raise WrongState(
-            f"The job is {job.state}, at attempt {job.attempt}: attempt {attempt} is over.",
+            f"Attempt {attempt} of the job is over: the job is {job.state}, at attempt {job.attempt}.",
             hint="Stop working on it and ask for work again.",
         )
     return job
@@ -195,7 +195,7 @@ def visible_job(session: Session, job_id: str, hint: str) -> Iterator[Job]:
     job's data set.
     """
     job = session.get(Job, job_id)
-    unknown = NotThere("There is no such job.", hint=hint)
+    unknown = NotThere("There is no job of this number that you may see.", hint=hint)
     if job is None:
         raise unknown
     try:

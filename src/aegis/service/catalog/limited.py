@@ -75,7 +75,7 @@ _ERRORS = {kind.__name__: kind for kind in (EngineError, LimitError, CatalogErro
 """Errors that keep their kind. An error of a subclass gets the first kind that it belongs to, and any
 other error becomes a `CatalogError`.
 """
-_HINT = "Use fewer candidate masks, or have --job-seconds or --job-memory raised."
+_HINT = "Use fewer candidate masks, or ask the operator to raise --job-seconds or --job-memory."
 
 
 def run(
@@ -310,7 +310,7 @@ def limit_memory(memory: int) -> None:
         raise LimitError(
             f"At most {memory / MIB:.0f} MiB of memory are allowed, and the work takes "
             f"{used / MIB:.0f} MiB before it begins.",
-            hint=f"Have {(used + _LEAST) / MIB:.0f} MiB or more allowed: --job-memory.",
+            hint=f"Set --job-memory to {(used + _LEAST) / MIB:.0f} MiB or more.",
         )
     if sys.platform.startswith("linux"):
         import resource

@@ -54,8 +54,8 @@ _EVENTS: Mapping[str, _Event] = MappingProxyType(
             _DECIDERS, "waits for a second approval", RequestState.IN_REVIEW
         ),
         "renewed by one of two": _Event(_DECIDERS, "waits for a second renewal"),
-        "approve": _Event(_OPERATORS, "is approved: have it made", RequestState.APPROVED),
-        "fail": _Event(_OPERATORS, "could not be made", RequestState.FAILED),
+        "approve": _Event(_OPERATORS, "is approved: make the release", RequestState.APPROVED),
+        "fail": _Event(_OPERATORS, "failed: see why", RequestState.FAILED),
         "return": _Event(_CONSUMER, "was returned to you", RequestState.RETURNED),
         "drift": _Event(_CONSUMER, "was returned to you", RequestState.RETURNED),
         "reject": _Event(_CONSUMER, "was rejected"),

@@ -64,8 +64,8 @@ class Objects:
                 _keep(self._folder / key)
         except Exception as error:
             raise EngineError(
-                f"The store of files did not take the file: {type(error).__name__}.",
-                hint="Check its space and its rights.",
+                f"The store of files did not accept the file: {type(error).__name__}.",
+                hint="Check its free space and its permissions.",
             ) from error
         return key, digest
 
@@ -99,7 +99,10 @@ class Objects:
         raise `EngineError` otherwise.
         """
         if self._folder is not None and not self._folder.is_dir():
-            raise EngineError("The folder of files is gone.", hint="Check its place and rights.")
+            raise EngineError(
+                "The folder of files does not exist any more.",
+                hint="Restore the folder, and check its permissions.",
+            )
         if self._folder is not None and not os.access(self._folder, os.W_OK):
             raise EngineError(
                 "The service cannot write files: their folder is read-only.",

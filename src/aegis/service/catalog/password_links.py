@@ -126,7 +126,7 @@ def _valid(session: Session, secret: str) -> PasswordLink:
     link = session.get(PasswordLink, accounts.hash_of(secret))
     if link is None or link.expires <= now() or link.account.disabled:
         raise NotThere(
-            "This link is not valid: it was used, another one was made, or its time is over.",
-            hint="Ask an admin for another one.",
+            "This link is no longer valid: it was used, replaced by a newer link, or has expired.",
+            hint="Ask an admin for a new link.",
         )
     return link

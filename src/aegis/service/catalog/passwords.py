@@ -61,16 +61,18 @@ def require_strong(password: str, name: str) -> str:
     if len(password) < SHORTEST:
         raise CatalogError(
             f"The password has {len(password)} characters.",
-            hint=f"Use at least {SHORTEST}; a sentence is fine.",
+            hint=f"Use at least {SHORTEST}, for example a sentence.",
         )
     if len(password) > 256:
         raise CatalogError("The password is too long.", hint="Use at most 256 characters.")
     if password.casefold() in _common():
-        raise CatalogError("The password is one of the common ones.", hint="Choose another one.")
+        raise CatalogError(
+            "The password is one of the most common passwords.", hint="Choose another one."
+        )
     if _is_made_of(password.casefold(), (name.casefold(), *CONTEXT)):
         raise CatalogError(
             "The password is made of your name, the service's, a role's or a year.",
-            hint="Choose another one; a sentence is fine.",
+            hint="Choose another one, for example a sentence.",
         )
     return password
 

@@ -38,7 +38,7 @@ def require_member(population: OwnedPopulation | None, account: str) -> None:
     if population is None or account not in (population.owner_id, *population.members):
         raise NotAllowed(
             "The population of this name belongs to another provider.",
-            hint="Choose another name, or have its owner admit you: aegis catalog admit.",
+            hint="Choose another name, or ask its owner to admit you: aegis catalog admit.",
         )
 
 
@@ -54,9 +54,7 @@ def admit(
         raise NotThere(f"You own no population {name!r}.", hint="See the ledger of your data sets.")
     other = named(session, account)
     if "provider" not in other.roles:
-        raise CatalogError(
-            f"{account} is not a provider.", hint="An admin gives accounts their roles."
-        )
+        raise CatalogError(f"{account} is not a provider.", hint="Ask an admin to give the role.")
     old = list(population.members)
     population.members = [m for m in old if m != other.id] + ([other.id] if admitted else [])
     action = "admitted" if admitted else "admittance taken back"

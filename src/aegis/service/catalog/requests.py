@@ -36,7 +36,9 @@ from aegis.service.catalog.records import (
 )
 from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after, done
 
-_CHANGED = "The data set, its policy, its terms or its releases have changed since: submit the request again."
+_CHANGED = (
+    "Submit the request again: the data set, its policy, its terms or its releases have changed."
+)
 _WITH_RELEASE = (RequestState.RELEASED, RequestState.EXPIRED, RequestState.REVOKED)
 """States in which the release exists or has existed."""
 SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
@@ -44,11 +46,11 @@ SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
 _OTHERS = {
     RequestStep.APPROVE: (
         "The request has changed since the first approval.",
-        "Choose the configuration again; then both approve.",
+        "Choose the configuration again. Then both approvers approve.",
     ),
     RequestStep.RENEW: (
-        "Another number of days was approved first.",
-        "Renew it for the same days.",
+        "The first approver renewed the release for another number of days.",
+        "Renew it for the same number of days.",
     ),
 }
 """Message and hint if another person has approved other content."""
@@ -96,7 +98,10 @@ def submit(session: Session, by: Actor, request_id: str) -> Request:
     """Submit a request for review; it then refers to the newest version of the data set."""
     request = authorised(session, by, Action.CHANGE_REQUEST, request_id)
     if request.data_set.terms and not request.terms_accepted:
-        raise CatalogError("The terms are not accepted.", hint="Read them and accept them.")
+        raise CatalogError(
+            "You have not accepted the terms of the data set.",
+            hint="Read the terms (aegis catalog show), then accept them (--accept-terms).",
+        )
     newest = data_sets.newest(session, request.data_set_id)
     if newest is None or not request.data_set.published:
         raise WrongState(f"{request.data_set_id} is not published.", hint="Ask its provider.")
@@ -117,7 +122,7 @@ def require_review(request: Request) -> None:
     if request.state != RequestState.IN_REVIEW:
         raise WrongState(
             f"You cannot choose a configuration for a request that is {request.state}.",
-            hint="Take it up for review first.",
+            hint="First start the review (aegis catalog review).",
         )
 
 
@@ -234,7 +239,7 @@ def run(session: Session, by: Actor, request_id: str) -> Request:
     if drifted(session, request):
         return _sent_back(session, by, request)
     if len(_standing(session, request)) < needed(request):
-        why = "Who approved this may not approve it any more: submit the request again."
+        why = "Submit the request again: somebody who approved it has lost the right to approve."
         return _sent_back(session, by, request, why)
     return _step(session, by, request, RequestStep.RUN)
 
@@ -296,7 +301,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
     if not 1 <= days <= most:
         raise CatalogError(
             f"A release cannot be renewed for {days} days.",
-            hint=f"Allowed: 1 to {most}, from now on.",
+            hint=f"Allowed: 1 to {most} days from now on.",
         )
     release, until = file_of(session, request), now() + timedelta(days=days)
     if until <= release.expires:
@@ -332,7 +337,9 @@ def release_of(session: Session, request: Request) -> ReleaseRecord:
     """Return the release of a request; raise `NotThere` if there is none."""
     release = session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == request.id))
     if release is None:
-        raise NotThere("There is no release of this request.", hint="See its state.")
+        raise NotThere(
+            "There is no release of this request.", hint="Look at the state of the request."
+        )
     return release
 
 
@@ -342,7 +349,7 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
     if not release.object_key:
         raise WrongState(
             "The file of this release was removed after the release had ended.",
-            hint="Its certificate is kept. Request the data set again.",
+            hint="Request the data set again. You can still read the certificate.",
         )
     return release
 
@@ -400,7 +407,7 @@ def _agreed(
     standing = _standing(session, request, step)
     former = _approval_of(session, by, request, step)
     if former is not None and former.digest == digest:
-        raise NotAllowed(f"You have {done(step)} this already.", hint="A second person must.")
+        raise NotAllowed(f"You have {done(step)} this already.", hint="Ask another approver.")
     others = [approval for approval in standing if approval is not former]
     if any(approval.digest != digest for approval in others):
         message, hint = _OTHERS[step]
@@ -485,12 +492,12 @@ def _checked_statement(
             hint="Sign the request as it is now: aegis catalog approve --key.",
         )
     if not signed_statement.verified():
-        raise CatalogError("The signature does not fit its statement.", hint="Sign it again.")
+        raise CatalogError("The signature does not match its statement.", hint="Sign it again.")
     _require_known_signer(request, signed_statement)
     if not now() < signed_statement.expires <= now() + timedelta(days=statements.MOST_DAYS):
         raise CatalogError(
             f"The signed approval ends at {signed_statement.statement['expires']}.",
-            hint=f"Let it end within {statements.MOST_DAYS} days from now.",
+            hint=f"It must end within {statements.MOST_DAYS} days from now. Sign it again.",
         )
     return signed_statement.to_dict()
 
@@ -504,7 +511,7 @@ def _require_known_signer(request: Request, signed_statement: statements.SignedS
         raise CatalogError(
             f"You signed with the key {key[:8]}..., which the provider's agent does not know.",
             hint="Sign with the key that the provider lists in the agent's file. If the provider has just "
-            "added yours, have the configuration chosen again first.",
+            "added your key, choose the configuration again first.",
         )
 
 
@@ -529,7 +536,8 @@ def _sign(
     """Add a signature to an approval, or replace one that has expired or is by another key."""
     if request.state not in SIGNED_IN:
         raise WrongState(
-            f"A request that is {request.state} can no longer be approved.", hint="See its state."
+            f"A request that is {request.state} can no longer be approved.",
+            hint="Look at the state of the request.",
         )
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     approval.signed = _checked_statement(request, frozen, signed)
@@ -638,7 +646,7 @@ def _fill(
         if measure not in fitting:
             raise PolicyError.unknown("measure", measure, fitting)
     if not purpose.strip():
-        raise CatalogError("The request has no purpose.", hint="Say what the data is for.")
+        raise CatalogError("The request has no purpose.", hint="Write what you need the data for.")
     if len(purpose) > 4000:
         raise CatalogError("The purpose is too long.", hint="Use at most 4,000 characters.")
     request.purpose, request.label, request.measure = purpose.strip(), label, measure
@@ -658,7 +666,10 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
     newest = data_sets.newest(session, request.data_set_id)
     if checked:
         if request.configuration is None:
-            raise WrongState("No configuration is chosen.", hint="Choose one in the workbench.")
+            raise WrongState(
+                "No configuration is chosen.",
+                hint="First choose one: `aegis catalog choose`, or on the page of the request.",
+            )
         if newest is None or newest.id != request.version_id:
             raise WrongState(
                 "The data set has changed since the request was made.",
@@ -761,7 +772,7 @@ def _forget_approvals(
 
 def _reason(message: str) -> str:
     if not message.strip():
-        raise CatalogError("No reason is given.", hint="Say why, for the consumer.")
+        raise CatalogError("You gave no reason.", hint="Give a reason, which the consumer reads.")
     if len(message) > 4000:
         raise CatalogError("The reason is too long.", hint="Use at most 4,000 characters.")
     return message.strip()

@@ -97,7 +97,7 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
     factor = session.get(SecondFactor, account.id)
     if factor is not None and factor.confirmed:
         raise WrongState(
-            "You already have a second factor.", hint="Remove it first; then set up another one."
+            "You already have a second factor.", hint="First remove it, then set up another one."
         )
     if factor is None:
         factor = SecondFactor(account_id=account.id, recovery=[], step=0, failures=0)
@@ -121,7 +121,9 @@ def confirm(session: Session, account: Account, code: str) -> list[str] | None:
     """
     factor = session.get(SecondFactor, account.id)
     if factor is None or factor.confirmed:
-        raise WrongState("No second factor is being set up.", hint="Begin with your password.")
+        raise WrongState(
+            "You have not started to set up a second factor.", hint="Start with your password."
+        )
     step = _step_of(factor, code)
     if step is None:
         factor.failures += 1

@@ -57,14 +57,14 @@ class SignedStatement:
         statement = document.get("statement") if isinstance(document, Mapping) else None
         if not isinstance(document, Mapping) or not isinstance(statement, Mapping):
             raise CatalogError(
-                "The signed approval has no statement.",
-                hint="Give what `aegis catalog sign` printed.",
+                "The signed approval contains no statement.",
+                hint="Give the output of `aegis catalog sign`.",
             )
         missing = [key for key in _NEEDED if not isinstance(statement.get(key), str)]
         if missing:
             raise CatalogError(
                 f"The statement lacks {', '.join(missing)}.",
-                hint="Give what `aegis catalog sign` printed.",
+                hint="Give the output of `aegis catalog sign`.",
             )
         try:
             return cls(dict(statement), Signature.of(document.get("signature")))

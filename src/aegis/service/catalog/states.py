@@ -54,7 +54,7 @@ _UNDECIDED = frozenset({_S.SUBMITTED, _S.IN_REVIEW, _S.FAILED})
 _STEPS: Mapping[RequestStep, tuple[Set[RequestState], RequestState, str]] = MappingProxyType(
     {
         RequestStep.SUBMIT: ({_S.DRAFT, _S.RETURNED}, _S.SUBMITTED, "submitted"),
-        RequestStep.REVIEW: ({_S.SUBMITTED}, _S.IN_REVIEW, "taken up for review"),
+        RequestStep.REVIEW: ({_S.SUBMITTED}, _S.IN_REVIEW, "reviewed"),
         RequestStep.RETURN: (_UNDECIDED, _S.RETURNED, "returned"),
         RequestStep.APPROVE: ({_S.IN_REVIEW}, _S.APPROVED, "approved"),
         RequestStep.REJECT: (_UNDECIDED | {_S.APPROVED}, _S.REJECTED, "rejected"),
@@ -63,12 +63,12 @@ _STEPS: Mapping[RequestStep, tuple[Set[RequestState], RequestState, str]] = Mapp
             _S.WITHDRAWN,
             "withdrawn",
         ),
-        RequestStep.RUN: ({_S.APPROVED}, _S.RUNNING, "carried out"),
+        RequestStep.RUN: ({_S.APPROVED}, _S.RUNNING, "released"),
         RequestStep.COMPLETE: ({_S.RUNNING}, _S.RELEASED, "released"),
-        RequestStep.FAIL: ({_S.RUNNING}, _S.FAILED, "given up"),
-        RequestStep.RETRY: ({_S.FAILED}, _S.APPROVED, "tried again"),
-        RequestStep.DRIFT: ({_S.APPROVED, _S.IN_REVIEW}, _S.RETURNED, "sent back"),
-        RequestStep.EXPIRE: ({_S.RELEASED}, _S.EXPIRED, "ended"),
+        RequestStep.FAIL: ({_S.RUNNING}, _S.FAILED, "marked as failed"),
+        RequestStep.RETRY: ({_S.FAILED}, _S.APPROVED, "retried"),
+        RequestStep.DRIFT: ({_S.APPROVED, _S.IN_REVIEW}, _S.RETURNED, "returned"),
+        RequestStep.EXPIRE: ({_S.RELEASED}, _S.EXPIRED, "marked as expired"),
         RequestStep.RENEW: ({_S.RELEASED, _S.EXPIRED}, _S.RELEASED, "renewed"),
         RequestStep.REVOKE: ({_S.RELEASED, _S.EXPIRED}, _S.REVOKED, "revoked"),
     }
@@ -103,6 +103,7 @@ def after(state: RequestState, step: RequestStep) -> RequestState:
     if state not in starts:
         allowed = ", ".join(sorted(starts))
         raise WrongState(
-            f"A request that is {state} cannot be {done}.", hint=f"Only one that is: {allowed}."
+            f"A request in the state {str(state)!r} cannot be {done}.",
+            hint=f"Allowed states: {allowed}.",
         )
     return end

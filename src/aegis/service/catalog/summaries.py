@@ -46,15 +46,15 @@ def read(bundle: bytes) -> ProtectedSummary:
     """
     if bundle[:2] == b"PK":
         raise CatalogError(
-            "This is a bundle with exact counts, which stays with its owner.",
-            hint="Protect it: aegis protect.",
+            "This file has exact counts, which must not leave the provider.",
+            hint="Protect it first: aegis protect.",
         )
     try:
         return loads(bundle.decode("utf-8"), "The file")
     except (UnicodeDecodeError, AegisError) as error:
         reason = error.message if isinstance(error, AegisError) else "it is not UTF-8 text"
         raise CatalogError(
-            f"The file is not a protected summary: {reason}", hint="Have the agent make it again."
+            f"The file is not a protected summary: {reason}", hint="Ask for the summary again."
         ) from error
 
 
@@ -162,7 +162,7 @@ def candidates(
 
 def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
     """Audit how much a protected summary reveals, compared with the protection that it states."""
-    with progress.step("Looking for what the summary gives away"):
+    with progress.step("Auditing what the summary reveals"):
         return audit_leak(read(bundle)).to_dict()
 
 

@@ -73,7 +73,7 @@ def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]
     policy = policy_of(masked.policy)
     configuration = configuration_of(masked.configuration, policy)
     kinds = {name: Kind(kind) for name, kind in masked.kinds.items()}
-    step = progress.step("Holding the file against what was approved")
+    step = progress.step("Comparing the file with the approved release")
     with step, temporary_folder("check") as folder:
         path = folder / f"masked{masked.suffix}"
         path.write_bytes(masked.content)
@@ -89,7 +89,7 @@ def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]
             reason = getattr(error, "message", type(error).__name__)
             raise CatalogError(
                 f"The masked file or its certificate cannot be read: {reason}",
-                hint="Have it made again.",
+                hint="Run the job again (aegis catalog retry).",
             ) from error
     return wrong + [str(mismatch) for mismatch in checked.mismatches]
 
@@ -146,8 +146,8 @@ def require_summary(
     wrong += _other_schema(summary, policy)
     if wrong:
         raise CatalogError(
-            f"The summary is not the one that was asked for: {'; '.join(wrong)}.",
-            hint="The service did not store it. Have the agent make it again.",
+            f"The summary does not match what the service asked for: {'; '.join(wrong)}.",
+            hint="The service did not store it. Ask for the summary again.",
         )
 
 

@@ -18,15 +18,15 @@ _MOST = 500
 """Largest number of requests that are examined, oldest first."""
 _CALLS: Mapping[RequestState, tuple[tuple[Action, str], ...]] = MappingProxyType(
     {
-        RequestState.DRAFT: ((Action.CHANGE_REQUEST, "to be sent"),),
-        RequestState.RETURNED: ((Action.CHANGE_REQUEST, "to be changed and sent again"),),
-        RequestState.SUBMITTED: ((Action.REVIEW, "to be taken up for review"),),
+        RequestState.DRAFT: ((Action.CHANGE_REQUEST, "you can submit it"),),
+        RequestState.RETURNED: ((Action.CHANGE_REQUEST, "change it and submit it again"),),
+        RequestState.SUBMITTED: ((Action.REVIEW, "start the review"),),
         RequestState.IN_REVIEW: (
-            (Action.REVIEW, "to have a configuration chosen"),
-            (Action.APPROVE, "to be approved or refused"),
+            (Action.REVIEW, "choose a configuration"),
+            (Action.APPROVE, "approve or reject it"),
         ),
-        RequestState.APPROVED: ((Action.RUN, "to be made"),),
-        RequestState.FAILED: ((Action.RUN, "to be tried again"),),
+        RequestState.APPROVED: ((Action.RUN, "make the release"),),
+        RequestState.FAILED: ((Action.RUN, "it failed: try again"),),
     }
 )
 
@@ -77,7 +77,7 @@ def _why(session: Session, by: Actor, request: Request) -> str:
             continue
         if may(by, action, subject) and not _answered(session, by, request, action):
             if action is Action.APPROVE and not requests.holds(session, request):
-                return "its configuration breaks the rule: choose another one, or refuse it"
+                return "its configuration breaks the rule: choose another one, or reject it"
             return why
     return ""
 
@@ -102,6 +102,6 @@ def _proposals(session: Session, by: Actor) -> Sequence[Waiting]:
         return ()
     query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.proposed.is_not(None))
     return [
-        Waiting(f"/data-sets/{d.id}", d.title, "an operator proposes a policy", d.id)
+        Waiting(f"/data-sets/{d.id}", d.title, "an operator proposes a policy: review it", d.id)
         for d in session.scalars(query)
     ]

@@ -85,7 +85,7 @@ def command(options: AgentCommand) -> None:
     if options.rotate:
         changed = rotate_key(options.settings, options.token)
         sets = "1 data set" if changed == 1 else f"{changed} data sets"
-        shell.say(f"Signed by another key from now on: {sets}. The former key is kept beside it.")
+        shell.say(f"The new key signs from now on: {sets}. The former key is kept beside it.")
         return
     work = work_limits(options.job_seconds, options.job_memory)
     agent = Agent(AgentSettings.load(options.settings, options.token, work), say=shell.say)
@@ -97,4 +97,4 @@ def command(options: AgentCommand) -> None:
     try:
         agent.run()
     except KeyboardInterrupt:  # the way to end it
-        shell.say("Ended. What was begun goes on when the agent is started again.")
+        shell.say("Stopped. Start the agent again to continue.")

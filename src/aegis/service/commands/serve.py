@@ -90,7 +90,7 @@ class SignInOptions:
             return None
         if self.issuer is None or self.client is None:
             raise PolicyError(
-                "Sign-in at an identity provider needs its address and the name of this service there.",
+                "To sign in at an identity provider, the service needs its address and a client ID.",
                 hint="Give both --oidc-issuer and --oidc-client.",
             )
         secret = os.environ.get("AEGIS_OIDC_SECRET")
@@ -228,8 +228,8 @@ def _check(local: Path | None, host: str) -> None:
     """
     if local is not None and host not in _LOOPBACK:
         raise PolicyError(
-            f"A workbench without accounts would be open to all who reach {host}.",
-            hint="Leave --host out; for several people serve a catalog, without --local.",
+            f"Everybody who reaches {host} could use a workbench, because it has no accounts.",
+            hint="Leave out --host. For several people, serve a catalog (without --local).",
         )
     if local is not None and not local.is_dir():
         raise PolicyError(f"{local} is not a folder.", hint="Give the folder of your tables.")
@@ -242,7 +242,7 @@ def _require_several(processes: int, local: Path | None, port: int) -> None:
     if local is not None:
         raise PolicyError(
             f"A workbench cannot run {processes} processes: its open tables are in the memory of one.",
-            hint="Leave --processes out; for several people serve a catalog, without --local.",
+            hint="Leave out --processes. For several people, serve a catalog (without --local).",
         )
     if sys.platform == "win32":
         raise PolicyError(

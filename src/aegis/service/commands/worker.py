@@ -63,4 +63,4 @@ def command(
     try:
         worker.run(shell.say)
     except KeyboardInterrupt:  # the way to end it
-        shell.say("Ended. What was begun goes on when a worker is started again.")
+        shell.say("Stopped. Start a worker again to continue.")

@@ -119,20 +119,20 @@ def _changes(earlier_policy: Policy, policy: Policy) -> list[str]:
     """Return one line for each difference between two policies."""
     lines = []
     if earlier_policy.privacy != policy.privacy:
-        lines.append(f"the rule: {policy.privacy}, where it was {earlier_policy.privacy}")
+        lines.append(f"the rule: {policy.privacy} instead of {earlier_policy.privacy}")
     for name, attribute in policy.attributes.items():
         old = earlier_policy.attributes.get(name)
         if old is None:
             lines.append(f"{name}: new")
             continue
         if old.role != attribute.role:
-            lines.append(f"{name}: {attribute.role}, where it was {old.role}")
+            lines.append(f"{name}: {attribute.role} instead of {old.role}")
         removed = [str(m) for m in old.masks if m not in attribute.masks]
         new_masks = [str(m) for m in attribute.masks if m not in old.masks]
         lines += [f"{name}: without {', '.join(removed)}"] if removed else []
         lines += [f"{name}: with {', '.join(new_masks)}"] if new_masks else []
     lines += [
-        f"{name}: left out" for name in earlier_policy.attributes if name not in policy.attributes
+        f"{name}: removed" for name in earlier_policy.attributes if name not in policy.attributes
     ]
     return lines
 
@@ -170,7 +170,7 @@ def _subject_of(call: Call, identifier: str) -> _Subject:
         version = data_sets.newest(session, identifier)
         subject = data_sets.subject_of(session, call.actor, data_set)
     if version is None:
-        raise NotThere("This data set has no summary yet.", hint="Ask its provider.")
+        raise NotThere("This data set has no summary yet.", hint="Ask its provider for one.")
     summary = read(call.catalog.objects.get(version.summary_key))
     return _Subject(data_set, version, summary, may(call.actor, Action.EDIT_DATA_SET, subject))
 

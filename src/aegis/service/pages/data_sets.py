@@ -57,7 +57,7 @@ def register(
     call: FormCallOf,
     identifier: Text,
     source: Text,
-    public_key: Text,
+    public_key: Long,
     described: Annotated[dict[str, str], Depends(_described)],
     approvals: Annotated[int, Form()] = 1,
     public: Annotated[bool, Form()] = False,
@@ -70,7 +70,7 @@ def register(
         data_sets.register,
         identifier,
         source=source,
-        public_key=public_key.strip(),
+        public_key=_key(public_key),
         approvals=approvals,
         public=public,
         ceiling=_number(ceiling),
@@ -94,6 +94,8 @@ def show(identifier: str, call: CallOf) -> Response:
         asks = allowed[str(Action.UPLOAD_SUMMARY)]
         summarising = jobs.latest(session, "summarize", data_set_id=identifier) if asks else None
         agents = signs.programs(session, data_set.provider_id) if asks else []
+        assigns = allowed[str(Action.PUBLISH)]
+        grants = data_sets.grants(session, data_set) if assigns else []
     costs = costs_of(call.catalog.objects, versions[0].summary_key) if versions else []
     return page(
         call,
@@ -106,6 +108,7 @@ def show(identifier: str, call: CallOf) -> Response:
         leak=leak,
         summarising=summarising,
         agents=agents,
+        grants=grants,
     )
 
 
@@ -119,9 +122,17 @@ def publish(
 
 
 @routes.post("/data-sets/{identifier}/grants", Action.PUBLISH)
-def grant(identifier: str, call: FormCallOf, account: Text, role: Text) -> Response:
-    """Assign an operator or approver to a data set, or let a consumer see the data set."""
-    call.write(data_sets.grant, identifier, account, role)
+def grant(
+    identifier: str,
+    call: FormCallOf,
+    account: Text,
+    role: Text,
+    granted: Annotated[bool, Form()] = True,
+) -> Response:
+    """Assign an operator or approver to a data set, or let a consumer see the data set.
+    `granted=False` takes the role back.
+    """
+    call.write(data_sets.grant, identifier, account, role, granted=granted)
     return see(f"/data-sets/{identifier}")
 
 
@@ -153,6 +164,18 @@ def ledger(identifier: str, call: CallOf) -> Response:
             entries=budget.entries(session, data_set),
             releases=budget.releases(session, data_set),
         )
+
+
+def _key(text: str) -> str:
+    """Return a public key in hexadecimal, which a person gives so or as the text of a PEM file."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(text.encode())
+    except ValueError:
+        return text.strip()
+    return key.public_bytes_raw().hex() if isinstance(key, Ed25519PublicKey) else text.strip()
 
 
 def _number(text: str) -> float | None:

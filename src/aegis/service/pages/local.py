@@ -67,7 +67,9 @@ async def form_of(request: Request) -> FormData:
     try:
         "".join(str(part) for field in form.multi_items() for part in field).encode()
     except UnicodeEncodeError as error:
-        raise CatalogError("A text is not Unicode.", hint="Send the form as UTF-8.") from error
+        raise CatalogError(
+            "A text of the form is not valid Unicode.", hint="Send the form as UTF-8."
+        ) from error
     return form
 
 
@@ -243,7 +245,7 @@ def file(identifier: str, name: str, benches: BenchesOf) -> Response:
     """Download a file of a release."""
     path = benches.outputs / benches.get(identifier).identifier / name
     if name not in _FILES or not path.is_file():
-        raise NotThere(f"There is no file {name}.", hint="Make the release first.")
+        raise NotThere(f"There is no file {name}.", hint="First make the release.")
     return FileResponse(path, filename=name)
 
 

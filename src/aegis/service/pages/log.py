@@ -96,7 +96,9 @@ def _moment(day: str) -> datetime | None:
     try:
         return datetime.combine(date.fromisoformat(day), time(), UTC)
     except ValueError as error:
-        raise CatalogError(f"There is no day {day}.", hint="Write it as 2026-12-31.") from error
+        raise CatalogError(
+            f"There is no day {day}.", hint="Write a day such as 2026-12-31."
+        ) from error
 
 
 def _details(detail: object) -> list[tuple[str, str]]:

@@ -161,7 +161,7 @@ def _asking(visit: Visit, message: str = "", name: str = "", status: int = 200) 
 
 def _named(settings: ServiceSettings) -> oidc.Provider:
     if settings.provider is None:
-        raise NotThere("This service knows no identity provider.", hint="Use a password.")
+        raise NotThere("This service uses no identity provider.", hint="Sign in with a password.")
     return settings.provider
 
 

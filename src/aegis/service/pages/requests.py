@@ -29,7 +29,7 @@ routes = Routes(include_in_schema=False)
 
 def _approve(session: Session, by: Actor, request_id: str, signed: str) -> None:
     """Approve a request; `signed` is the signed approval that was pasted into the form, if any."""
-    hint = "Paste what `aegis catalog sign` printed."
+    hint = "Paste the output of `aegis catalog sign`."
     statement = shapes.json_object(signed, "The signed approval", hint) if signed.strip() else None
     requests.approve(session, by, request_id, statement)
 
@@ -38,7 +38,7 @@ def _cancel(session: Session, by: Actor, request_id: str) -> None:
     requests.authorised(session, by, Action.RUN, request_id)
     job = jobs.latest(session, "release", request_id=request_id)
     if job is None:
-        raise NotThere("Nothing is under way.", hint="Load the page again.")
+        raise NotThere("This request has no job to cancel.", hint="Load the page again.")
     flow.cancel(session, by, job.id)
 
 
@@ -149,6 +149,7 @@ def show(request_id: str, call: CallOf) -> Response:
         drifted=drifted,
         approvals=approvals,
         may_sign=may_sign and holds and signable,
+        must_sign=bool((request.answer or {}).get("signers")),
         breaks=request.configuration is not None and not holds and signable,
         signatures=signatures,
         needed=requests.needed(request),

@@ -179,7 +179,7 @@ def clean(
     removed = retention.clean(_opened(database, objects), timedelta(days=days))
     Output().say(
         f"Removed {removed.files:,} files of ended releases, {removed.orphans:,} files that "
-        f"nothing names, {removed.sessions:,} ended sessions"
+        f"no record names, {removed.sessions:,} ended sessions"
     )
 
 
@@ -205,4 +205,4 @@ def check(database: Database = CATALOG, objects: Objects = None) -> None:
     if wrong:
         Output().show(*wrong)
         raise typer.Exit(1)
-    Output().show("State, objects and log agree.")
+    Output().show("Database and files agree with the log.")

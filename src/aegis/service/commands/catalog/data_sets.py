@@ -228,7 +228,12 @@ class RegisterCommand:
 
     data_set: DataSet
     source: Annotated[
-        str, typer.Option("--source", metavar="NAME", help="The table in your agent's list.")
+        str,
+        typer.Option(
+            "--source",
+            metavar="NAME",
+            help="The name of the table under sources in your agent's file.",
+        ),
     ]
     key: Annotated[Path, file_option("--key", text="Public key of your agent (PEM).")]
     policy: PolicyFile
@@ -255,7 +260,7 @@ def register(client: Client, options: RegisterCommand) -> None:
         **vars(options.about),
     )
     client.ask_summary(options.data_set, dump_policy(policy), **vars(options.summary))
-    Output().say(f"Registered {options.data_set}; its agent was asked for a summary")
+    Output().say(f"Registered {options.data_set}. Publish it when the agent has sent its summary")
 
 
 class ExportKind(StrEnum):
@@ -438,7 +443,9 @@ def log(client: Client, options: LogCommand) -> Rows | None:
         return [{key: entry[key] or "" for key in keys} for entry in client.log(**filters)]
     verdict = client.verify_log(options.head)
     if verdict["whole"]:
-        Output().show(f"The log is whole: {verdict['entries']:,} entries, head {verdict['head']}")
+        Output().show(
+            f"Nobody has changed the log: {verdict['entries']:,} entries, head {verdict['head']}"
+        )
         return None
-    Output().show(f"Entry {verdict['broken']} does not fit: {verdict['reason']}")
+    Output().show(f"Entry {verdict['broken']} is wrong: {verdict['reason']}")
     raise typer.Exit(1)

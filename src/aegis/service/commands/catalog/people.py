@@ -26,7 +26,7 @@ Password = Annotated[
         "--password",
         envvar="AEGIS_PASSWORD",
         callback=asked_secret("Password", "AEGIS_PASSWORD"),
-        help="Your present password; by default AEGIS_PASSWORD, else a line that you pipe. "
+        help="Your current password; by default AEGIS_PASSWORD, else a line that you pipe. "
         "Otherwise Aegis prompts for it.",
     ),
 ]
@@ -74,8 +74,8 @@ def set_password(
     address, _, secret = link.partition("#")
     if not secret or "/set-password" not in address:
         raise PolicyError(
-            "This is no link that sets a password.",
-            hint="Give it whole, in quotes: https://HOST/set-password#SECRET.",
+            "This is not a link that sets a password.",
+            hint="Give the whole link in quotes: https://HOST/set-password#SECRET.",
         )
     with connect(address.partition("/set-password")[0], "") as client:
         name = client.set_password(secret, new)

@@ -94,7 +94,7 @@ def edit(
     if accept_terms:
         about["terms_accepted"] = True
     changed = client.change_request(number, purpose=purpose, **about)
-    Output().say(f"Changed request {number}; it is {changed['state']}")
+    Output().say(f"Changed request {number}. Its state: {changed['state']}")
 
 
 def status(
@@ -139,7 +139,7 @@ def renew(
     approvers, the extension waits for the other approver.
     """
     moved = client.step(number, "renew", days=days)
-    Output().say(f"You renewed request {number} for {days} days; it is {moved['state']}")
+    Output().say(f"You renewed request {number} for {days} days. Its state: {moved['state']}")
 
 
 def statement(client: Client, number: RequestId, output: OutputFile, force: Force = False) -> None:
@@ -212,7 +212,9 @@ def choose(
     waited = client.wait(number)
     answer = waited["answer"]
     if answer is None:
-        raise PolicyError(f"Nothing was found: {waited['job']['error']}.", hint="See the log.")
+        raise PolicyError(
+            f"No configuration was chosen. {clean(waited['job']['error'])}", hint="See the log."
+        )
     Output().show(clean(answer["headline"]), *map(clean, answer["why"]))
 
 
@@ -240,9 +242,13 @@ def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = ""
         moved = client.step(number, "approve")
     signed = "with your signature" if key is not None else "without a signature"
     shell, state = Output(), moved["state"]
-    shell.say(f"You approved request {number} {signed}; it is {state}")
+    shell.say(f"You approved request {number} {signed}. Its state: {state}")
+    if key is None and (moved["answer"] or {}).get("signature_needed"):
+        shell.say(
+            "The provider's agent counts only signed approvals: approve again with --key FILE"
+        )
     if state == "failed":
-        shell.say(f"Have the release made again: aegis catalog retry {number}")
+        shell.say(f"Make the release again: aegis catalog retry {number}")
 
 
 def sign(
@@ -285,7 +291,8 @@ def run(client: Client, number: RequestId) -> None:
     """
     client.step(number, "run")
     waited = client.wait(number)
-    Output().say(f"Request {number} is {waited['state']}. {clean(waited['message'])}".rstrip())
+    reason = clean(waited["message"])
+    Output().say(f"State of request {number}: {waited['state']}{reason and '. '}{reason}")
     if waited["state"] != "released":
         raise typer.Exit(1)
 
@@ -319,7 +326,7 @@ def verify(client: Client, number: RequestId) -> None:
     """
     verdict = client.verify(number)
     if verdict["verified"]:
-        Output().show("File, certificate and signature fit together.")
+        Output().show("File, certificate and signature match.")
         return
     Output().show(*map(clean, verdict["wrong"]))
     raise typer.Exit(1)
@@ -332,11 +339,11 @@ def _mover(step: str, doing: str, done: str, *, reasoned: bool) -> Callable[...,
     """
 
     def move(client: Client, number: RequestId) -> None:
-        Output().say(f"Request {number} is {client.step(number, step)['state']}")
+        Output().say(f"State of request {number}: {client.step(number, step)['state']}")
 
     def decide(client: Client, number: RequestId, message: Message) -> None:
         moved = client.step(number, step, message=message)
-        Output().say(f"Request {number} is {moved['state']}")
+        Output().say(f"State of request {number}: {moved['state']}")
 
     command = decide if reasoned else move
     reason = " and your reason" if reasoned else ""

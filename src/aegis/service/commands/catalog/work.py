@@ -52,7 +52,7 @@ def cancel(client: Client, number: Worked, by_job: ByJob = False) -> None:
     You give a request, or with --job a job.
     """
     ended = client.cancel(_job_of(client, number, by_job=by_job))
-    Output().say(f"The {ended['kind']} is {ended['state']}")
+    Output().say(f"State of the {ended['kind']}: {ended['state']}")
 
 
 def retry(client: Client, number: Worked, by_job: ByJob = False) -> None:
@@ -64,10 +64,10 @@ def retry(client: Client, number: Worked, by_job: ByJob = False) -> None:
     """
     if not by_job and client.shown(number)["state"] == "failed":
         moved = client.step(number, "retry")
-        Output().say(f"Request {number[:SHORT]} is {moved['state']}")
+        Output().say(f"State of request {number[:SHORT]}: {moved['state']}")
         return
     again = client.retry(_job_of(client, number, by_job=by_job))
-    Output().say(f"The {again['kind']} is {again['state']}: job {again['id'][:SHORT]}")
+    Output().say(f"State of the {again['kind']}: {again['state']} (job {again['id'][:SHORT]})")
 
 
 def _job_of(client: Client, number: str, *, by_job: bool) -> str:
