@@ -233,7 +233,7 @@ def binary_workbook(file: Path, cells: dict[tuple[int, int], str | float | None]
     rels = "http://schemas.openxmlformats.org/package/2006/relationships"
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/workbook.bin", record(131) + listed + record(132))
+        archive.writestr("xl/workbook.bin", record(143) + listed + record(144) + record(132))
         archive.writestr(
             "xl/_rels/workbook.bin.rels",
             f'<Relationships xmlns="{rels}"><Relationship Id="rId1" Type="{kind}" '
