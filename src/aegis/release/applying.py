@@ -397,6 +397,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         """
         policy, noised = self.policy, self.noised
         self.checked = self._check(widened)
+        self.widened = widened
         self.verdict = self.checked.verdict
         judged = self.checked.kept_rows()
         earlier_columns = {*widened.columns, *widened.protected}
@@ -499,6 +500,11 @@ class _MaskedPlan(ReleasePlan[Release]):
         if outside is not None:
             outside = replace(outside, implied=self.originals.implied(self.with_originals))
         return replace(checked, person=self.policy.person, outside=outside)
+
+    def input_changed(self) -> bool:
+        """Return whether the input has other rows or classes than when the rule was checked."""
+        again = self._check(self.widened).verdict
+        return super().input_changed() or again.to_dict() != self.verdict.to_dict()
 
     def batches(self) -> Iterator[pa.RecordBatch] | None:
         """Return the released rows in batches; None if only a query can mask them."""
