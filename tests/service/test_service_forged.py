@@ -221,18 +221,18 @@ def put(value: Any, *path: str) -> Callable[[dict[str, Any]], None]:
 
 
 CERTIFICATES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "a better k": (put(99, "privacy", "k"), "privacy.k"),
+    "a better k": (put(99, "privacy", "k"), "size of the smallest class"),
     "fewer quasi-identifiers": (put(["sex"], "privacy", "quasi_identifiers"), "privacy"),
-    "a rule that is not the policy's": (put({"k": 2}, "privacy", "rule"), "privacy.rule"),
+    "a rule that is not the policy's": (put({"k": 2}, "privacy", "rule"), "privacy rule"),
     "other masks": (put({"age": "suppress"}, "configuration", "masks"), "masks are not those"),
     "another policy": (put("0" * 64, "policy", "sha256"), "another policy"),
     "a rule that is not met": (put(False, "privacy", "passed"), "rule is not met"),
     "more rows": (put(10**9, "output", "rows"), "number of rows"),
     "a digest of the table": (put("0" * 64, "input", "sha256"), "without a key"),
-    "no figures": (without("privacy", "k"), "privacy.k"),
+    "no figures": (without("privacy", "k"), "size of the smallest class"),
     "no rows": (without("output", "rows"), "is not one that Aegis writes"),
     "figures of another kind": (put([], "privacy"), "is not one that Aegis writes"),
-    "a better utility": (put(1e9, "utility", "value"), "utility.value"),
+    "a better utility": (put(1e9, "utility", "value"), "utility of the release"),
 }
 
 
