@@ -222,7 +222,7 @@ def put(value: Any, *path: str) -> Callable[[dict[str, Any]], None]:
 
 CERTIFICATES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a better k": (put(99, "privacy", "k"), "size of the smallest class"),
-    "fewer quasi-identifiers": (put(["sex"], "privacy", "quasi_identifiers"), "privacy"),
+    "fewer quasi-identifiers": (put(["sex"], "privacy", "quasi_identifiers"), "quasi-identifiers"),
     "a rule that is not the policy's": (put({"k": 2}, "privacy", "rule"), "privacy rule"),
     "other masks": (put({"age": "suppress"}, "configuration", "masks"), "masks are not those"),
     "another policy": (put("0" * 64, "policy", "sha256"), "another policy"),
