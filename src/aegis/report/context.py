@@ -18,7 +18,7 @@ from aegis.advisor.scoring import utility_kept
 from aegis.masks import Mask
 from aegis.measures import MEASURES, Measure, Need
 from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
-from aegis.present.finding import strongest
+from aegis.present.finding import strongest, why_above_release
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.charts import heat_step
 from aegis.report.sections import (
@@ -119,6 +119,7 @@ def build_context(
         "labels": label_lines(advice),
         "by_label": [r for r in advice.ranking[:TOP] if r.labels],
         "attributes": _attributes(subject, advice, measure, values=values) if subject else [],
+        "above_release": clean(why_above_release(advice, subject), limit=600) if subject else "",
         "withheld": _withheld(advice),
         "ranking": _ranking(advice, measure, values=values),
         "records": [r for r in advice.ranking if r.method is not None],
