@@ -97,3 +97,12 @@ def test_no_mask_costs_more_than_the_whole_release() -> None:
         why = f"{' and '.join(above)} alone {verb} more than the whole release: this loss counts"
         for text in (why_above_release(given, best), render(given)):
             assert (why in text) is bool(above)
+
+
+@pytest.mark.parametrize("rows", [Rows.ALL, Rows.RELEASED])
+def test_the_report_says_on_which_rows_utility_is_measured(rows: Rows) -> None:
+    """Of a summary, the page said that the utility was measured on the released rows."""
+    utility = UtilityFigure("adjusted-pillai", 0.3, 0.4, rows=rows)
+    page = render(advice([replace(ranked(suppressed=10), utility=utility)]))
+    assert ("Here Aegis measures it on all rows" in page) is (rows is Rows.ALL)
+    assert ("Aegis measures it on the released rows" in page) is (rows is Rows.RELEASED)

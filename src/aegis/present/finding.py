@@ -266,8 +266,11 @@ def why_above_release(advice: Advice, best: Ranked) -> str:
     whole release; empty if none does.
     """
     figure = advice.stated_utility(best)
-    known = (name for name in advice.lost_alone if advice.share_lost(name) is not None)
-    above = [name for name in known if _lost_alone(advice, name, figure) is None]
+    above = [
+        name
+        for name in advice.lost_alone
+        if advice.share_lost(name) is not None and _lost_alone(advice, name, figure) is None
+    ]
     if not above:
         return ""
     return (

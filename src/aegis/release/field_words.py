@@ -121,7 +121,7 @@ def field_in_words(path: str) -> str:
         if "*" in field and (names := re.fullmatch(pattern, path)):
             column, *figure = names.groups()
             return words.format(column, *(text.replace("_", " ") for text in figure))
-    whole, dot, part = path.rpartition(".")
+    parent, dot, part = path.rpartition(".")
     if not dot:
         return path.replace("_", " ")
-    return f"{field_in_words(whole)}: {part.replace('_', ' ')}"
+    return f"{field_in_words(parent)}: {part.replace('_', ' ')}"

@@ -15,6 +15,7 @@ import yaml
 
 from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
+from aegis.advisor.utility import Rows
 from aegis.masks import Mask
 from aegis.measures import MEASURES, Measure, Need
 from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
@@ -119,7 +120,6 @@ def build_context(
         "labels": label_lines(advice),
         "by_label": [r for r in advice.ranking[:TOP] if r.labels],
         "attributes": _attributes(subject, advice, measure, values=values) if subject else [],
-        "above_release": clean(why_above_release(advice, subject), limit=600) if subject else "",
         "withheld": _withheld(advice),
         "ranking": _ranking(advice, measure, values=values),
         "records": [r for r in advice.ranking if r.method is not None],
@@ -215,6 +215,8 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         left_out = subject.suppressed_rows
         verdict |= {
             "name": clean(subject.name, limit=HEADLINE_LIMIT),
+            "of_all_rows": advice.stated_utility(subject).rows is Rows.ALL,
+            "above_release": clean(why_above_release(advice, subject), limit=600),
             "kept": percent(subject.utility_kept) if subject.utility_kept is not None else None,
             "score": measured(subject.score),
             "checked": subject.admissible is not None,

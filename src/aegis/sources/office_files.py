@@ -252,10 +252,10 @@ def _binary_number(content: bytes, at: int, most_bytes: int) -> tuple[int, int]:
     bits come first, and the highest bit of a byte says that another byte follows.
     """
     number = 0
-    for place in range(most_bytes):
+    for index in range(most_bytes):
         byte = content[at]
         at += 1
-        number |= (byte & 0x7F) << 7 * place
+        number |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             break
     return number, at
@@ -263,8 +263,8 @@ def _binary_number(content: bytes, at: int, most_bytes: int) -> tuple[int, int]:
 
 def _span(numbers: Iterable[bytes]) -> int:
     """Return how many numbers lie between the smallest and the largest one, both included."""
-    found = [int.from_bytes(number, "little") for number in numbers]
-    return max(found) - min(found) + 1 if found else 0
+    integers = [int.from_bytes(number, "little") for number in numbers]
+    return max(integers) - min(integers) + 1 if integers else 0
 
 
 def _number(letters: bytes) -> int:
