@@ -209,6 +209,8 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         "combinations": count(advice.combinations),
         "baseline": advice.baseline,
         "name": None,
+        "of_all_rows": False,
+        "above_release": "",
         **_proof(advice),
     }
     if subject is not None:
