@@ -301,7 +301,8 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.weight: KeptWeight | None = None
         self.after = listed_configurations(request.after)
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)
-        self._fit(configuration)
+        with progress.step("Reading the table"):
+            self._fit(configuration)
         self.seeded_noise = seeded_noise(self.masks, request.seed)
         widened = WithEarlier.of(source, policy, self.masks, self.after)
         self.originals = WithOriginals.of(widened.source, self.masks)
