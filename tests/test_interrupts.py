@@ -6,12 +6,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
+import aegis
 from aegis.files import acknowledge, check, is_interrupt, replacing, watching
-from aegis.sources import embedded, open_table
+from aegis.masks import parse_mask
+from aegis.policy import Configuration
+from aegis.sources import Source, embedded, open_table
 from aegis.sources.embedded import stop_queries
 
 pytestmark = pytest.mark.usefixtures("interruptible")
@@ -157,3 +162,46 @@ def test_a_request_to_terminate_counts_as_an_interrupt() -> None:
     with watching(), pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+class Ended(Exception):  # noqa: N818 - no error
+    """Raised at the first step that begins."""
+
+
+class FirstStep:
+    """A receiver of progress that ends the work at its first step, before anything is read."""
+
+    def step(self, title: str, total: float | None = None) -> Any:
+        raise Ended(title)
+
+
+@pytest.mark.parametrize("call", ["init", "advise", "apply"])
+def test_a_view_that_never_ends_is_announced_before_it_is_read(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody saw what the command was waiting for: the first query came before the first step."""
+
+    def endless(*_: Any) -> Any:
+        raise AssertionError("rows are read before the step is announced")
+
+    policy = aegis.load_policy(
+        {
+            "label": "y",
+            "attributes": {"a": {"role": "feature", "masks": ["identity"]}},
+            "version": 1,
+        }
+    )
+    source = open_table(pa.table({"a": [1, 2, 3], "y": [0, 1, 0]}))
+    monkeypatch.setattr(Source, "collect", endless)
+    begin = {
+        "init": lambda: aegis.init_policy(source, label="y", progress=FirstStep()),
+        "advise": lambda: aegis.Study(source, policy, progress=FirstStep()).search(),
+        "apply": lambda: aegis.apply(
+            source,
+            policy,
+            Configuration("c", {"a": parse_mask("identity")}),
+            progress=FirstStep(),
+        ),
+    }
+    with pytest.raises(Ended, match="Reading the table"):
+        begin[call]()

@@ -26,7 +26,7 @@ from aegis.advisor.search.front import (
 )
 from aegis.advisor.search.neighbours import NEXT
 from aegis.advisor.search.problem import Clock, make_problem
-from aegis.errors import PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.masks import refines
 from aegis.policy import Policy
 from aegis.privacy import PrivacyRule
@@ -388,3 +388,11 @@ def test_relaxations() -> None:
     )
     assert relaxations(PrivacyRule()) == []
     assert [c for c, _ in relaxations(PrivacyRule.parse({"k": 2, "suppression": 0.995}))] == []
+
+
+def test_an_advice_without_a_front_says_how_to_get_one(summary: Summary) -> None:
+    advice = search(summary, policy_of({"k": 3}), front="k=2,3", explain_best=False)
+    assert advice.require_front() is advice.front
+    with pytest.raises(DataError, match="no front") as caught:
+        search(summary, policy_of({"k": 3}), explain_best=False).require_front()
+    assert "front='k=2..10'" in caught.value.hint

@@ -15,6 +15,7 @@ def test_a_search_says_how_many_combinations_it_went_through(shell):
     words = ("advise", "table.csv", "-p", "policy.yaml", "--search", "--top", "2")
     shown = plain(shell(*words).out)
     assert "Searched 16 combinations of masks; the best 2 that meet the rule are listed" in shown
+    assert "PUD: how much masking changes the score of an attribute by itself, on average" in shown
 
 
 def test_masks_of_columns_with_long_names_are_shown(shell, folder):

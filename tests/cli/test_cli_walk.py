@@ -106,6 +106,12 @@ def test_an_audit_says_in_words_what_it_did_not_check(said, walk: Path) -> None:
     assert re.search("sampling error of the utility.*original table .--original TABLE", plain(part))
     assert "released columns that give away masked ones: " in plain(part)
     assert not re.search(r"[a-z]\.[a-z]|_", part)
+    document = json.loads((walk / "certificate.json").read_text())
+    document["privacy"]["k"] += 1
+    (walk / "forged.json").write_text(json.dumps(document))
+    differing = said("audit", "masked.csv", "--certificate", "forged.json", code=1)[0]
+    assert re.search("size of the smallest class: the certificate says", plain(differing))
+    assert not re.search(r"[a-z]\.k|_", differing.partition("Failed")[2].partition("\n")[2])
     with_table = said(*audit, "--original", "table.csv")[0].partition("Not checked")[2]
     assert "sampling error" not in with_table
 

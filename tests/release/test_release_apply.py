@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
@@ -22,6 +25,7 @@ import pytest
 from aegis.advisor import Scorer
 from aegis.advisor.scores import coarse
 from aegis.errors import DataError, InternalError, NoAdmissibleConfiguration, PolicyError
+from aegis.files import Silent
 from aegis.masking.masked import refuse_unseen
 from aegis.masks import evaluate, parse_mask
 from aegis.measures import MEASURES
@@ -316,6 +320,33 @@ def test_a_table_that_is_not_what_was_planned_is_not_released(
             apply(table_of(), policy_of(), CHOSEN, output=output, force=True)
         assert output.read_text() == "old"
         output.unlink()
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO people SELECT * FROM people LIMIT 5",
+        "UPDATE people SET age = 99 WHERE unused = 1",
+    ],
+)
+def test_a_table_that_changes_while_it_is_read_is_no_bug(tmp_path: Path, change: str) -> None:
+    """The message asked the user to report a bug of Aegis."""
+    connection = ibis.duckdb.connect()
+    people = connection.create_table("people", table_of())
+
+    class Changing(Silent):
+        @contextmanager
+        def step(self, title: str, total: float | None = None) -> Iterator[Any]:
+            if title.startswith("Writing"):
+                connection.raw_sql(change)
+            with super().step(title, total) as step:
+                yield step
+
+    with pytest.raises(DataError, match="changed while Aegis read it") as caught:
+        apply(people, policy_of(), CHOSEN, output=tmp_path / "out.csv", progress=Changing())
+    assert "Copy the rows into a table that nobody changes" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
 
 
 KILLED = """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatch
+from itertools import takewhile
 from random import Random
 from typing import Any
 
@@ -13,6 +15,8 @@ from certificates import KINDS, Certified, changed, changes, deleted, leaves
 
 from aegis.errors import DataError
 from aegis.release import CertificateCheck, check_certificate
+from aegis.release.field_words import field_in_words
+from aegis.release.possible import Mismatch
 from aegis.signing import seal
 from aegis.sources import Source, open_table
 
@@ -87,6 +91,19 @@ def unnoticed(source: Source, path: tuple[str | int, ...], document: Mapping[str
     """Return whether a forged certificate passes, and does not say that the field is not checked."""
     check = checked(source, document)
     return check is not None and check.passed and not covered(path, not_checked(check))
+
+
+def test_every_field_has_words(release: tuple[str, Certified]) -> None:
+    """Lines of an audit named fields by their path in the JSON, such as `privacy.k`."""
+    _, certified = release
+    compared = {"configuration": 3, "policy": 0, "anonymizer": 1, "details": 1}
+    for path in leaves(certified.document):
+        names = [*takewhile(lambda key: isinstance(key, str), path)]  # lists are compared whole
+        path = names[: compared.get(names[0], len(names))]
+        words = Mismatch(".".join(map(str, path)), 1, 2).in_words
+        assert words.endswith(": the certificate says 1, the file shows 2")
+        assert not re.search(r"[a-z]\.[a-z]|_", words), (path, words)
+    assert field_in_words("configuration.masks.birth_year") == "mask of birth_year"
 
 
 def test_a_true_certificate_passes(release: tuple[str, Certified]) -> None:

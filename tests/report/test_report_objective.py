@@ -12,6 +12,7 @@ from aegis.advisor.utility import Rows, UtilityFigure
 from aegis.masks import Round
 from aegis.policy import Configuration
 from aegis.present import Finding
+from aegis.present.finding import why_above_release
 from aegis.report import render_report
 from report_factory import FRONT, advice, ranked
 
@@ -91,3 +92,17 @@ def test_no_mask_costs_more_than_the_whole_release() -> None:
         given = replace(advice([best]), lost_alone=alone)
         losses = [lost for _, _, lost in Finding.of(given, best).changed]
         assert losses == [None if lost is None else pytest.approx(lost) for lost in shown]
+        above = [name for name, lost in zip(masks, shown, strict=True) if lost is None]
+        verb = "loses" if len(above) == 1 else "lose"
+        why = f"{' and '.join(above)} alone {verb} more than the whole release: this loss counts"
+        for text in (why_above_release(given, best), render(given)):
+            assert (why in text) is bool(above)
+
+
+@pytest.mark.parametrize("rows", [Rows.ALL, Rows.RELEASED])
+def test_the_report_says_on_which_rows_utility_is_measured(rows: Rows) -> None:
+    """Of a summary, the page said that the utility was measured on the released rows."""
+    utility = UtilityFigure("adjusted-pillai", 0.3, 0.4, rows=rows)
+    page = render(advice([replace(ranked(suppressed=10), utility=utility)]))
+    assert ("Here Aegis measures it on all rows" in page) is (rows is Rows.ALL)
+    assert ("Aegis measures it on the released rows" in page) is (rows is Rows.RELEASED)

@@ -193,6 +193,8 @@ def test_what_is_said_in_words(full: str) -> None:
     assert "At the knee, k = 5 (94.0 % kept)" in text
     assert "What would break" in text
     assert "Pillai's trace, adjusted" in text
+    for name in ("PUD: ", "Predictive utility deviation: "):
+        assert f"{name}how much masking changes the score of an attribute by itself" in text
 
 
 def test_the_document_loads_nothing(full: str, hostile: str) -> None:

@@ -221,9 +221,9 @@ def put(value: Any, *path: str) -> Callable[[dict[str, Any]], None]:
 
 
 CERTIFICATES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "a better k": (put(99, "privacy", "k"), "privacy.k"),
-    "fewer quasi-identifiers": (put(["sex"], "privacy", "quasi_identifiers"), "privacy"),
-    "a rule that is not the policy's": (put({"k": 2}, "privacy", "rule"), "privacy.rule"),
+    "a better k": (put(99, "privacy", "k"), "size of the smallest class"),
+    "fewer quasi-identifiers": (put(["sex"], "privacy", "quasi_identifiers"), "quasi-identifiers"),
+    "a rule that is not the policy's": (put({"k": 2}, "privacy", "rule"), "privacy rule"),
     "other masks": (
         put({"age": "suppress"}, "configuration", "masks"),
         "masks are not the approved masks",
@@ -232,10 +232,10 @@ CERTIFICATES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a rule that is not met": (put(False, "privacy", "passed"), "rule is not met"),
     "more rows": (put(10**9, "output", "rows"), "number of rows"),
     "a digest of the table": (put("0" * 64, "input", "sha256"), "without a key"),
-    "no figures": (without("privacy", "k"), "privacy.k"),
+    "no figures": (without("privacy", "k"), "size of the smallest class"),
     "no rows": (without("output", "rows"), "is not a certificate of Aegis"),
     "figures of another kind": (put([], "privacy"), "is not a certificate of Aegis"),
-    "a better utility": (put(1e9, "utility", "value"), "utility.value"),
+    "a better utility": (put(1e9, "utility", "value"), "utility of the release"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import struct
 import sys
 import threading
 import zipfile
@@ -197,6 +198,75 @@ def test_a_cell_far_from_the_table_does_not_fill_the_memory(
     with pytest.raises(DataError, match=r"1,048,576 rows and .* columns apart") as caught:
         open_table(file)
     assert "Delete the cells far from the table" in caught.value.hint
+
+
+def record(kind: int, data: bytes = b"") -> bytes:
+    """Return a record of a binary workbook: its type, its length, and its data."""
+    header = b""
+    for number in (kind, len(data)):
+        while number > 127:
+            header += bytes([number & 127 | 128])
+            number >>= 7
+        header += bytes([number])
+    return header + data
+
+
+def wide(text: str) -> bytes:
+    """Return a text as a binary workbook stores it."""
+    return struct.pack("<I", len(text)) + text.encode("utf-16-le")
+
+
+def binary_workbook(file: Path, cells: dict[tuple[int, int], str | float | None]) -> Path:
+    """Write an .xlsb file with the sheet *People*. None is a cell that has only a format."""
+    sheet, at = record(129) + record(148, bytes(16)) + record(145), -1
+    for (row, column), value in sorted(cells.items()):
+        if row != at:
+            sheet, at = sheet + record(0, struct.pack("<I", row) + bytes(13)), row
+        place = struct.pack("<II", column, 0)
+        if value is None:
+            sheet += record(1, place)
+        elif isinstance(value, str):
+            sheet += record(6, place + wide(value))
+        else:
+            sheet += record(5, place + struct.pack("<d", value))
+    listed = record(156, struct.pack("<II", 0, 1) + wide("rId1") + wide("People"))
+    rels = "http://schemas.openxmlformats.org/package/2006/relationships"
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.bin", record(143) + listed + record(144) + record(132))
+        archive.writestr(
+            "xl/_rels/workbook.bin.rels",
+            f'<Relationships xmlns="{rels}"><Relationship Id="rId1" Type="{kind}" '
+            'Target="worksheets/sheet1.bin"/></Relationships>',
+        )
+        archive.writestr("xl/worksheets/sheet1.bin", sheet + record(146) + record(130))
+    return file
+
+
+BINARY_CELLS = {(0, 0): "a", (0, 1): "b" * 200, (1, 0): 1.0, (1, 1): "x"}
+
+
+@pytest.mark.parametrize("far", [None, (1_048_575, 16_383)])
+def test_a_binary_workbook_is_read(tmp_path: Path, far: tuple[int, int] | None) -> None:
+    cells = BINARY_CELLS if far is None else {**BINARY_CELLS, far: None}
+    assert rows(binary_workbook(tmp_path / "t.xlsb", cells)) == [{"a": 1, "b" * 200: "x"}]
+
+
+def test_a_cell_far_from_the_table_of_a_binary_workbook(tmp_path: Path) -> None:
+    """The process ended: the library asked for 550 GB, one entry for each cell between."""
+    cells = {**BINARY_CELLS, (1_048_575, 700): "x"}
+    with pytest.raises(DataError, match="1,048,576 rows and 701 columns apart") as caught:
+        open_table(binary_workbook(tmp_path / "t.xlsb", cells))
+    assert "Delete the cells far from the table" in caught.value.hint
+
+
+def test_the_cells_of_a_cut_sheet_are_measured_as_far_as_it_goes() -> None:
+    place = struct.pack("<II", 9, 0)
+    whole = record(0, struct.pack("<I", 3) + bytes(13)) + record(5, place + bytes(8))
+    whole += record(0, struct.pack("<I", 7) + bytes(13)) + record(2, bytes(12))
+    assert office_files._binary_extent(whole) == (5, 10)
+    for size in range(len(whole)):
+        assert office_files._binary_extent(whole[:size]) <= (5, 10)
 
 
 def test_a_formatted_cell_far_from_the_table_is_no_matter(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scores import changed, later, read_later
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
-from aegis.errors import NoAdmissibleConfiguration
+from aegis.errors import DataError, NoAdmissibleConfiguration
 from aegis.masks import Suppress
 from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, ModelMetric
 from aegis.policy import OwnerRule, RuleOverride
@@ -411,6 +411,23 @@ class Advice:
             f"{closest.name!r} came closest: {'; '.join(closest.violations)}.",
             hint=_remedy(closest.suppressed_rows, self.summary["rows"]),
         )
+
+    def require_front(self) -> Front:
+        """Return the front; raise `DataError` if there is none.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.search(top=1, front="k=5,50").require_front().parameter
+        'k'
+        """
+        if self.front is None:
+            raise DataError(
+                "The advice has no front.",
+                hint="Name its values, such as front='k=2..10', and allow the search more time.",
+            )
+        return self.front
 
     def to_dict(self) -> dict[str, Any]:
         """Return the advice in the JSON form that docs/reference/json.md documents.

@@ -24,7 +24,13 @@ from aegis.cli.output import (
 from aegis.cli.parameters import Format
 from aegis.cli.screen import ShortPage
 from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
-from aegis.present.finding import measure_words, possible_words, says_nothing, strongest
+from aegis.present.finding import (
+    measure_words,
+    possible_words,
+    says_nothing,
+    strongest,
+    why_above_release,
+)
 from aegis.words import amount, counted
 
 if TYPE_CHECKING:
@@ -423,7 +429,8 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     yield line(
         f"\n{objective_legend(advice)}"
         f"score: {measure_words(advice.measure)} of all rows, before any row is suppressed{_baseline(advice)}.\n"
-        f"{_pud(advice)}: mean change per attribute{best_shown}. "
+        f"{_pud(advice)}: how much masking changes the score of an attribute by itself, on average"
+        f"{best_shown}; smaller is better.\n"
         f"k: smallest class once rows are suppressed{_no_classes(entries)}."
         + _estimate_legend(advice)
         + _certainty(advice)
@@ -480,8 +487,9 @@ def _estimate_legend(advice: Advice) -> str:
     if estimate is None:
         return ""
     return (
-        f"\nest. PUD: estimated mean change of {estimate.measure} from the raw table ({estimate.case}), "
-        "the smallest first; between: guaranteed bounds of this estimate."
+        f"\nest. PUD: how much masking changes the {estimate.measure} of an attribute by itself, on average, "
+        f"estimated without the raw table ({estimate.case}); the smallest first. between: guaranteed "
+        "bounds of this estimate."
     )
 
 
@@ -599,8 +607,10 @@ def _best_attributes(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     meaning = _EACH_COLUMN if figures else "what the attribute predicts by itself"
     lost = " lost: what the whole table would lose if only this attribute were masked."
     if figures or advice.lost_alone:
+        above = why_above_release(advice, best)
         yield line(
-            f"\n{advice.baseline_word}, masked, kept: {meaning}.{lost * bool(advice.lost_alone)}",
+            f"\n{advice.baseline_word}, masked, kept: {meaning}.{lost * bool(advice.lost_alone)}"
+            f"{above and f' {above}'}",
             style="dim",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from aegis.advisor import Advice, Ranked
+    from aegis.advisor.figures import Front
     from aegis.files import Progress
     from aegis.policy import Configuration, Policy
     from aegis.sources import Source
@@ -153,7 +154,7 @@ class PageOptions(PrintOptions):
     output: Path | None = option(
         None,
         "Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
-        "for aegis anonymize.",
+        "for aegis anonymize. With --front, also the best for each value, named k=5.",
         "FILE",
         short="-o",
     )
@@ -316,11 +317,11 @@ def _print(options: AdviseCommand, advice: Advice, policy: Policy, *, short: boo
     else:
         print_advice(shell, advice, table, policy, TOP if pages.top is None else pages.top or None)
     shell.say(*written([output, pages.report]))
+    if output is not None and advice.front is not None:
+        shell.say(*_of_front(advice.front))
     if best is None:
         advice.require_best()
-    name = best.name if best is not None and _to_check(advice) else None
-    overrides = bool(advice.rule_override)
-    shell.suggest(*_next(options, table, output, best, overrides=overrides, name=name))
+    shell.suggest(*_next(options, table, output, advice))
 
 
 def _deciding(options: AdviseCommand) -> dict[str, Any]:
@@ -335,6 +336,7 @@ def _deciding(options: AdviseCommand) -> dict[str, Any]:
         "objective": search.objective,
         "time_limit": search.time_limit,
         "resume": search.resume,
+        "front": search.front,
         "prefer": search.prefer,
         "with": split_names(releases.methods),
         "after": counted.after,
@@ -377,20 +379,37 @@ def _written(best: Ranked, advice: Advice) -> str:
 
     The text names the measure of the ranking, unless it is the default, so that the certificate of
     the release states the same measure. If the best entry was chosen from a summary, the text also
-    contains the rule of the summary. If the owner of the table must check the rule, the text has
-    all listed configurations, best first.
+    contains the rule of the summary.
     """
     named = advice.stated_measure
     if best.method is None:
         from aegis.policy import dump_configurations
 
         owner = None if advice.owner_rule is None else advice.owner_rule.to_dict()
-        listed = advice.ranking if _to_check(advice) else (best,)
-        written = {r.name: r.configuration for r in listed if r.admissible is not False}
-        return dump_configurations(written, measure=named, made_under=owner)
+        return dump_configurations(_configurations(best, advice), measure=named, made_under=owner)
     from aegis.anonymizers import dump_recipe
 
     return dump_recipe(best.method.recipe, measure=named)
+
+
+def _configurations(best: Ranked, advice: Advice) -> dict[str, Configuration]:
+    """Return the configurations to write, by name: the best one; if the owner of the table must
+    check the rule, all that are listed, best first; and those of a front by their value, as `k=5`.
+    """
+    listed = advice.ranking if _to_check(advice) else (best,)
+    configurations = {r.name: r.configuration for r in listed if r.admissible is not False}
+    return configurations | ({} if advice.front is None else advice.front.configurations)
+
+
+def _of_front(front: Front) -> Iterator[RenderableType]:
+    """Yield how to release a configuration of a front that was written to a file."""
+    from aegis.cli.output import line
+
+    for name in list(front.configurations)[-1:]:
+        yield line(
+            f"To release another configuration of the front, such as {name}, write its {front.parameter} "
+            f"into the rule of the policy, and add --name {name}."
+        )
 
 
 def _to_check(advice: Advice) -> bool:
@@ -400,33 +419,22 @@ def _to_check(advice: Advice) -> bool:
 
 
 def _next(
-    options: AdviseCommand,
-    table: str,
-    output: Path | None,
-    best: Ranked | None,
-    *,
-    overrides: bool,
-    name: str | None,
+    options: AdviseCommand, table: str, output: Path | None, advice: Advice
 ) -> list[RenderableType]:
     """Return the next command, with the options that read the same table and lead to the same
-    figures.
-
-    `output` is the file with the best configuration or recipe; None if it was not written.
-    `overrides` says whether the advice replaces the rule of a summary's owner; the next command
-    then needs the same option. `name` is the configuration to apply, if the file has several that
-    the owner of the table must check.
+    figures. `output` is the file with the best configuration or recipe; None if it was not written.
     """
-    counted = options.counted
+    counted, best = options.counted, advice.best
     read = {
         "leave_out": counted.dropped,
         "population": counted.population,
         "policy": options.policy_file,
     }
-    if output is None:
+    if output is None or best is None:
         why, best_file = "write the best configuration, for aegis apply", unused("best.yaml")
         words = ("advise", table, *options.opening.words())
         return next_step(why, *words, **read, **_deciding(options), o=best_file)
-    if best is not None and best.method is not None:
+    if best.method is not None:
         why, words = "group the records", ("anonymize", table)
         chosen: dict[str, object] = {"recipe": output}
         released = "released.parquet"
@@ -434,10 +442,11 @@ def _next(
         kind = format_of(Path(table))
         subject = "TABLE" if is_bundle(table) or format_of_summary(table) else table
         why, words = "mask the table", ("apply", subject)
-        chosen = {"configuration": output, "name": name}
+        several = len(_configurations(best, advice)) > 1
+        chosen = {"configuration": output, "name": best.name if several else None}
         released = f"masked{kind if kind in TABLE_FORMATS else '.parquet'}"
     checked = "and have the result verified and certified"
-    if name is not None:
+    if _to_check(advice):
         checked = "and check the rule: the owner of the table does this"
     return next_step(
         f"{why}, {checked}",
@@ -448,5 +457,5 @@ def _next(
         o=unused(output.with_name(released)),
         certificate=unused(output.with_name("certificate.json")),
         after=counted.after,
-        rule_override=overrides,
+        rule_override=bool(advice.rule_override),
     )

@@ -46,39 +46,6 @@ ATTRIBUTES_PER_TABLE = 3
 RECURSIVE, NEVER = "c, recursive, l = ", "never"
 """Start of the titles of rows on recursive (c,l)-diversity, and the figure if no c suffices."""
 LONGEST_BAR = 30
-FIELDS = {
-    "after": "earlier releases",
-    "aegis": "version of Aegis",
-    "configuration.name": "name of the configuration",
-    "created": "time of the certificate",
-    "dropped_columns": "columns left out",
-    "input": "rows of the original table",
-    "input.digest": "digest of the original table",
-    "input.hmac_sha256": "digest of the original table",
-    "input.origin": "name of the original table",
-    "input.sha256": "digest of the original table",
-    "output.file": "name of the released file",
-    "output.sha256": "digest of the released file",
-    "output.text": "columns of texts",
-    "persons": "number of persons",
-    "policy.sha256": "digest of the policy",
-    "privacy.outside.implied": "released columns that give away masked ones",
-    "privacy.t_closeness.*.hierarchical": "hierarchical t-closeness",
-    "seeded_noise": "columns whose noise has a seed",
-    "suppressed_persons": "persons suppressed",
-    "unseen_rows": "values that a mask did not know",
-    "utility.columns.*.weight": "weight of each column",
-    ".unmasked and .kept": "its utility unmasked and the percentage kept",
-    "utility.kept": "percentage of the utility kept",
-    "utility.lost_classes": "label classes of which no row is left",
-    "utility.reference": "utility of the original table",
-    "utility.reference_rmse": "error of predictions from the original table",
-    "utility.stderr": "sampling error of the utility",
-    "weight": "sums of the weights",
-}
-"""Words for the parts of field names in a certificate."""
-MASK_FIELD = "configuration.masks."
-OF_LABELS = " of each label"
 CHECK_SCHEMA = 1
 """Version of the JSON form of the check of a certificate."""
 
@@ -108,7 +75,7 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
         shell.show(*_outside(check.audit))
         shell.warn((*check.audit.warnings, *check.audit.report.notes))
     if not check.passed:
-        differing = map(line, map(str, check.mismatches))
+        differing = (line(each.in_words) for each in check.mismatches)
         shell.show(heading(f"Failed: {certificate} does not match this file"), *differing)
     if check.unchecked:
         shell.show(heading("Not checked"), *(line(in_words(text)) for text in check.unchecked))
@@ -125,16 +92,10 @@ def in_words(unchecked: str) -> str:
     >>> in_words("utility.stderr, utility.kept: needs the original table (--original TABLE)")
     'sampling error of the utility, percentage of the utility kept: needs the original table (--original TABLE)'
     """
+    from aegis.release.field_words import field_in_words
+
     fields, colon, why = unchecked.partition(": ")
-    return f"{', '.join(map(_field, fields.split(', ')))}{colon}{why}"
-
-
-def _field(name: str) -> str:
-    if name.startswith(MASK_FIELD):
-        return f"mask of {name.removeprefix(MASK_FIELD)}"
-    if name.endswith(OF_LABELS):
-        return f"{_field('utility.' + name.removesuffix(OF_LABELS))} for each label"
-    return FIELDS.get(name, name)
+    return f"{', '.join(map(field_in_words, fields.split(', ')))}{colon}{why}"
 
 
 def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aegis.words import alike, counted, percent, predicted, short, unquoted
+from aegis.words import MOST_NAMED, alike, counted, joined, percent, predicted, short, unquoted
 
 if TYPE_CHECKING:
     from aegis.advisor import Advice, Ranked
@@ -255,6 +255,25 @@ def _lost_alone(advice: Advice, name: str, figure: UtilityFigure) -> float | Non
     if lost is None or release_kept is None:
         return lost
     return lost if lost <= 100.0 - release_kept + _TENTH / 2 else None
+
+
+def why_above_release(advice: Advice, best: Ranked) -> str:
+    """Return a sentence that explains why a single mask of an entry (`best`) loses more than the
+    whole release; empty if none does.
+    """
+    figure = advice.stated_utility(best)
+    above = [
+        name
+        for name in advice.lost_alone
+        if advice.share_lost(name) is not None and _lost_alone(advice, name, figure) is None
+    ]
+    if not above:
+        return ""
+    return (
+        f"{joined(above, MOST_NAMED)} alone {'loses' if len(above) == 1 else 'lose'} more than the whole "
+        "release: this loss counts all rows, also those that the release suppresses, and other masks "
+        "can make up for it, because models learn fewer values better."
+    )
 
 
 LISTED = 60

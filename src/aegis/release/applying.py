@@ -299,7 +299,8 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.weight: KeptWeight | None = None
         self.after = listed_configurations(request.after)
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)
-        self._fit(configuration)
+        with progress.step("Reading the table"):
+            self._fit(configuration)
         self.seeded_noise = seeded_noise(self.masks, request.seed)
         widened = WithEarlier.of(source, policy, self.masks, self.after)
         self.originals = WithOriginals.of(widened.source, self.masks)
@@ -389,6 +390,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         """Suppress the rows that fail the rule, alone or together with earlier releases."""
         policy, noised = self.policy, self.noised
         self.checked = self._check(widened)
+        self.widened = widened
         self.verdict = self.checked.verdict
         judged = self.checked.kept_rows()
         earlier_columns = {*widened.columns, *widened.protected}
@@ -487,6 +489,11 @@ class _MaskedPlan(ReleasePlan[Release]):
         if outside is not None:
             outside = replace(outside, implied=self.originals.implied(self.with_originals))
         return replace(checked, person=self.policy.person, outside=outside)
+
+    def input_changed(self) -> bool:
+        """Return whether the input has other rows or classes than when the rule was checked."""
+        again = self._check(self.widened).verdict
+        return super().input_changed() or again.to_dict() != self.verdict.to_dict()
 
     def batches(self) -> Iterator[pa.RecordBatch] | None:
         """Return the released rows in batches; None if only a query can mask them."""

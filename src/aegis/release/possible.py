@@ -20,6 +20,7 @@ from aegis.measures import MEASURES, Measure
 from aegis.measures.several import combined
 from aegis.policy import LabelTask, Policy
 from aegis.release.auditing import Audit
+from aegis.release.field_words import field_in_words
 from aegis.release.released import with_hidden
 from aegis.sources import DIGESTED, Source
 from aegis.summary import summarize
@@ -48,12 +49,18 @@ class Mismatch:
     measured: Any
     possible: bool = False
 
-    def __str__(self) -> str:
+    @property
+    def in_words(self) -> str:
+        """The difference, with the field in words instead of its path."""
+        return f"{field_in_words(self.what)}: {self._difference}"
+
+    @property
+    def _difference(self) -> str:
         measured = "; possible:" if self.possible else ", the file shows"
-        return (
-            f"{self.what}: the certificate says {brief(self.certified)}{measured} "
-            f"{brief(self.measured)}"
-        )
+        return f"the certificate says {brief(self.certified)}{measured} {brief(self.measured)}"
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self._difference}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""

@@ -398,9 +398,7 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
         differs = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
         raise InternalError(
             f"The written table is not what was planned: {differs}.",
-            hint="Nothing was released. If a program changed the table meanwhile, or a view draws "
-            "values at random, copy the rows into a table that nobody changes. Otherwise please report "
-            "this with the policy and how it was made.",
+            hint="Nothing was released. Please report this with the policy and how it was made.",
         )
 
 

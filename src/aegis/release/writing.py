@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.advisor import Advice, Ranked
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import DataError, InternalError, PolicyError
 from aegis.files import Progress, check_output, format_of, replacing, spare_input
 from aegis.masking import fit_masks
 from aegis.masks import Mask, Suppress, parts_of
@@ -217,6 +217,10 @@ class ReleasePlan(ABC, Generic[R]):
             The written table is not as planned.
         """
 
+    def input_changed(self) -> bool:
+        """Return whether the input has another number of rows than when it was first counted."""
+        return replace(self.source).rows != self.source.rows
+
     def batches(self) -> Iterator[pa.RecordBatch] | None:
         """Return the rows of `table` in batches; None if they need a query."""
         return None
@@ -232,7 +236,18 @@ class ReleasePlan(ABC, Generic[R]):
     def verified(self, output: Source, **where: Any) -> R:
         """Audit the written table, which is at `where`; return the verified release."""
         started = time.perf_counter()
-        checked = self.verify(output)
+        try:
+            checked = self.verify(output)
+        except InternalError as error:
+            self.source.require_unchanged()
+            if not self.input_changed():
+                raise
+            raise DataError(
+                f"{self.source.origin} changed while Aegis read it, so Aegis released nothing: the "
+                "written rows are not those on which it checked the rule.",
+                hint="Does a program write to the table, or does a view draw rows at random? Copy the "
+                "rows into a table that nobody changes, and release that one.",
+            ) from error
         self.timings["verify"] = time.perf_counter() - started
         self.timings["total"] = time.perf_counter() - self.started
         return self.describe(

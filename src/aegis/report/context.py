@@ -15,10 +15,11 @@ import yaml
 
 from aegis._version import __version__
 from aegis.advisor.scoring import utility_kept
+from aegis.advisor.utility import Rows
 from aegis.masks import Mask
 from aegis.measures import MEASURES, Measure, Need
 from aegis.present import ExpectedFigure, Finding, label_lines, label_words, ranked_words
-from aegis.present.finding import strongest
+from aegis.present.finding import strongest, why_above_release
 from aegis.privacy import PrivacyRule
 from aegis.report.charts import heat_step
 from aegis.report.sections import (
@@ -195,12 +196,16 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         "combinations": count(advice.combinations),
         "baseline": advice.baseline,
         "name": None,
+        "of_all_rows": False,
+        "above_release": "",
         **_proof(advice),
     }
     if subject is not None:
         left_out = subject.suppressed_rows
         verdict |= {
             "name": clean(subject.name, limit=HEADLINE_LIMIT),
+            "of_all_rows": advice.stated_utility(subject).rows is Rows.ALL,
+            "above_release": clean(why_above_release(advice, subject), limit=600),
             "kept": percent(subject.utility_kept) if subject.utility_kept is not None else None,
             "score": measured(subject.score),
             "checked": subject.admissible is not None,

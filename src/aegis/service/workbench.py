@@ -20,7 +20,7 @@ import pyarrow as pa
 import aegis
 from aegis.advisor import Advice, Ranked, Scorer
 from aegis.advisor.advise import generate
-from aegis.advisor.figures import MaskCost, mask_costs
+from aegis.advisor.figures import Front, MaskCost, mask_costs
 from aegis.advisor.plan import PrivacyPlan, rank_choice
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search import Prepared, prepare
@@ -344,7 +344,7 @@ class Bench:
             self._advice = study._completed(advice, request)
             return self._advice
 
-    def front(self, span: str, seconds: float) -> Any:
+    def front(self, span: str, seconds: float) -> Front:
         """Search for the best configuration under each of several rules, for about `seconds` in
         total. `span` names the rules: `k=2,3,5` stands for k = 2, 3 and 5.
         """

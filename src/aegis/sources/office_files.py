@@ -12,6 +12,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ _FILLED_CELL = re.compile(
     rb"""<(?:\w+:)?c\s[^>]{0,500}?\br\s*=\s*["']([A-Za-z]{1,7})(\d{1,20})["'][^>]{0,500}(?<!/)>"""
 )
 """A cell of a sheet that is not empty, with its column and row."""
+_BINARY_ROW, _BINARY_CELLS, _BINARY_END = 0, range(2, 12), 146
+"""Types of records in a sheet of an .xlsb file: a row, cells that are not empty, and the end."""
 _CHUNK = 1 << 22
 """Number of bytes of a sheet that are examined at once."""
 _LONGEST_TAG = 1 << 12
@@ -178,7 +181,10 @@ def _require_bounds(file: Path) -> None:
             if not part.filename.startswith("xl/worksheets/"):
                 continue
             with archive.open(part) as stream:
-                rows, columns = _extent(iter(lambda: stream.read(_CHUNK), b""))
+                if part.filename.endswith(".bin"):
+                    rows, columns = _binary_extent(stream.read())
+                else:
+                    rows, columns = _extent(iter(lambda: stream.read(_CHUNK), b""))
             if rows * columns > _MOST_CELLS:
                 raise DataError(
                     f"A sheet of {file} ({part.filename}) has cells that lie {rows:,} rows and "
@@ -203,6 +209,53 @@ def _extent(chunks: Iterable[bytes]) -> tuple[int, int]:
         numbers = [*columns, *map(_number, {letters for letters, _ in places})]
         columns = [min(numbers), max(numbers)] if numbers else []
     return (rows[-1] - rows[0] + 1, columns[-1] - columns[0] + 1) if rows else (0, 0)
+
+
+def _binary_extent(content: bytes) -> tuple[int, int]:
+    """Return how many rows and columns lie between the first and the last filled cell of a sheet of
+    an .xlsb file.
+
+    The `content` is a list of records. Each has its type, its length, and its data. The data of a
+    row starts with the row's number, and the data of a cell with the number of its column, in four
+    bytes.
+    """
+    rows, columns, row, at = set(), set(), b"", 0
+    with suppress(IndexError):  # the file is cut: the library that reads it says so
+        while at < len(content):
+            kind, length = content[at], content[at + 1]
+            at += 2
+            if (kind | length) & 0x80:  # a number of several bytes, which few records have
+                kind, at = _binary_number(content, at - 2, 2)
+                length, at = _binary_number(content, at, 4)
+            if kind in _BINARY_CELLS:
+                rows.add(row)
+                columns.add(content[at : at + 4])
+            elif kind == _BINARY_ROW:
+                row = content[at : at + 4]
+            elif kind == _BINARY_END:
+                break
+            at += length
+    return _span(rows), _span(columns)
+
+
+def _binary_number(content: bytes, at: int, most_bytes: int) -> tuple[int, int]:
+    """Return the number that starts at the byte `at`, and where the next one starts. The last seven
+    bits come first, and the highest bit of a byte says that another byte follows.
+    """
+    number = 0
+    for index in range(most_bytes):
+        byte = content[at]
+        at += 1
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            break
+    return number, at
+
+
+def _span(numbers: Iterable[bytes]) -> int:
+    """Return how many numbers lie between the smallest and the largest one, both included."""
+    integers = [int.from_bytes(number, "little") for number in numbers]
+    return max(integers) - min(integers) + 1 if integers else 0
 
 
 def _number(letters: bytes) -> int:

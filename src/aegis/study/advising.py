@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
-from aegis.errors import DataError
 from aegis.files import Progress
 from aegis.measures import MEASURES
 from aegis.options import checks_types, request_with
@@ -372,17 +371,14 @@ class Advising(ABC):
         >>> [(point.value, round(point.utility_kept)) for point in front.points]
         [(5.0, 97), (50.0, 94)]
         """
-        advice = self.search(
+        return self.search(
             objective=objective,
             measure=measure,
             top=1,
             time_limit=time_limit,
             front=span,
             methods=(),
-        )
-        if advice.front is None:
-            raise DataError("The search was stopped before it computed the front.")
-        return advice.front
+        ).require_front()
 
     @checks_types
     def estimate(

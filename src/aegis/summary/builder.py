@@ -204,9 +204,10 @@ class Builder:
 
     def read(self) -> tuple[LabelSummary, pa.Array]:
         """Read the rows as codes if they fit in memory. Return the label's summary, and its classes."""
-        self.weights = self._row_weights()
-        label, classes = self._label()
-        self.coded_rows = self._coded_rows(classes)
+        with self.progress.step("Reading the table"):
+            self.weights = self._row_weights()
+            label, classes = self._label()
+            self.coded_rows = self._coded_rows(classes)
         return label, classes
 
     def _row_weights(self) -> RowWeights | None:

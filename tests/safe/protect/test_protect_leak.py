@@ -162,6 +162,14 @@ def test_documents_are_searched_for_rare_values(policy):
     assert cuts.cuts == 2
 
 
+def test_a_protected_file_claims_no_count_that_it_does_not_show(policy):
+    """The audit stated 0 values of one label and 0 rows that are alone, without counting any."""
+    told = protect(make_table(1500, canary=True), policy, level="counts", key=KEY)
+    audit = audit_leak(told)
+    assert {(a.rare, a.disclosed) for a in audit.attributes} == {(None, None)}
+    assert (audit.persons_alone, audit.classes_disclosed) == (None, None)
+
+
 def test_without_a_label_none_is_disclosed():
     import pyarrow as pa
 

@@ -81,8 +81,9 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
     EngineError
         The engine failed.
     """
-    if source.rows == 0:
-        raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
+    with progress.step("Reading the table"):
+        if source.rows == 0:
+            raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
     with progress.step("Measuring columns", 4) as step:
         step.note("counts and ranges")
         facts = _count(source)

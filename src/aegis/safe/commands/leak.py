@@ -233,7 +233,7 @@ def _print_summary(shell: Output, audit: LeakAudit, differences: list[Difference
 
 def _alone(audit: LeakAudit) -> str:
     """Return a sentence on rows that are alone in their equivalence class."""
-    if all(part.part != "frequency table" for part in audit.parts):
+    if audit.persons_alone is None:
         return "The file has no frequency table, so it shows no combination of all attributes."
     return (
         f"{audit.persons_alone:,} rows are alone in their equivalence class. In larger classes, "

@@ -84,6 +84,7 @@ class AttributeLeak:
         Number of values with fewer rows than the threshold; None if the file does not show this.
     disclosed
         Number of values whose rows all have the same label class; such a value reveals the class.
+        None if the file does not show this.
     derivable
         Number of withheld or protected counts that a reader can derive to a range narrower than the
         threshold.
@@ -92,7 +93,7 @@ class AttributeLeak:
     attribute: str
     named: int
     rare: int | None
-    disclosed: int
+    disclosed: int | None
     derivable: int
 
 
@@ -117,10 +118,10 @@ class LeakAudit:
         The rare and revealing values of each attribute.
     persons_alone
         Number of rows that are the only row with their combination of values of the
-        quasi-identifiers.
+        quasi-identifiers. None if the file has no frequency table.
     classes_disclosed
         Number of rows in equivalence classes of two or more rows that all have the same label
-        class.
+        class. None if the file has no frequency table.
     findings
         Other facts for the reader, one sentence each.
     exceptions
@@ -136,8 +137,8 @@ class LeakAudit:
     threshold: int
     parts: tuple[PartLeak, ...] = ()
     attributes: tuple[AttributeLeak, ...] = ()
-    persons_alone: int = 0
-    classes_disclosed: int = 0
+    persons_alone: int | None = None
+    classes_disclosed: int | None = None
     findings: tuple[str, ...] = ()
     exceptions: str = ""
     shortfalls: tuple[str, ...] = field(default=())
@@ -312,13 +313,13 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
     return int(narrow.sum())
 
 
-def _persons(summary: Summary) -> tuple[int, int]:
+def _persons(summary: Summary) -> tuple[int | None, int | None]:
     """Return how many rows are alone in their combination, and how many in classes of one label
-    class.
+    class; None for both if there is no frequency table.
     """
     frequency = summary.frequency
     if frequency is None:
-        return 0, 0
+        return None, None
     alone = int((frequency.counts == 1).sum())
     classes = np.unique(frequency.class_keys(), return_inverse=True)[1]
     label = frequency.codes[frequency.label].astype(np.int64)
@@ -332,7 +333,7 @@ def _persons(summary: Summary) -> tuple[int, int]:
     return alone, int(sizes[uniform].sum())
 
 
-def _summary_findings(summary: Summary, alone: int) -> Iterable[str]:
+def _summary_findings(summary: Summary, alone: int | None) -> Iterable[str]:
     if alone:
         share = 100 * alone / max(summary.rows, 1)
         read = "find this row" if summary.pairs.responses is not None else "read the label"
@@ -388,7 +389,7 @@ def _protected(
         ),
         attributes=tuple(
             AttributeLeak(
-                name, len({s for c in a.candidates for s in c.labels}), None, 0, hits[name]
+                name, len({s for c in a.candidates for s in c.labels}), None, None, hits[name]
             )
             for name, a in summary.attributes.items()
         ),

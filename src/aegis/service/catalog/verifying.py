@@ -91,7 +91,7 @@ def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]
                 f"The masked file or its certificate cannot be read: {reason}",
                 hint="Run the job again (aegis catalog retry).",
             ) from error
-    return wrong + [str(mismatch) for mismatch in checked.mismatches]
+    return wrong + [mismatch.in_words for mismatch in checked.mismatches]
 
 
 def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:

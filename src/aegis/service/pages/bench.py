@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from fastapi.responses import PlainTextResponse
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from aegis.advisor import Advice
-from aegis.advisor.figures import Front
 from aegis.masks import Mask
 from aegis.policy import Policy, Role, dump_policy
 from aegis.present import value_shown
@@ -200,7 +199,7 @@ def front(identifier: str, call: CallOf, form: FormOf) -> Response:
     subject, policy, _ = _edited(call, identifier, form)
     summary = narrowed(subject.summary, {a.name: a.masks for a in policy.attributes.values()})
     advice = search(summary, policy=policy, top=1, time_limit=SECONDS, front=FRONT)
-    return front_card(cast(Front, advice.front))
+    return front_card(advice.require_front())
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)
