@@ -370,7 +370,7 @@ def _read_arrow(file: Path) -> pa.Table:
 
 def _files(location: str) -> tuple[Path, ...]:
     """Return the existing files for a path, folder or glob."""
-    path = Path(location).expanduser()
+    path = Path(location).expanduser().absolute()
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if _is_part(p, path))
         if not files:
