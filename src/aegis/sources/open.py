@@ -369,8 +369,10 @@ def _read_arrow(file: Path) -> pa.Table:
 
 
 def _files(location: str) -> tuple[Path, ...]:
-    """Return the existing files for a path, folder or glob."""
-    path = Path(location).expanduser().absolute()
+    """Return the existing files for a path, folder or glob, with absolute paths: a program may change
+    its folder after it has opened a table.
+    """
+    path = Path(location).expanduser()
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if _is_part(p, path))
         if not files:
@@ -395,7 +397,7 @@ def _files(location: str) -> tuple[Path, ...]:
         raise DataError(
             f"{empty[0]} is empty (0 bytes).", hint="Give a file with a header and rows."
         )
-    return tuple(files)
+    return tuple(file.absolute() for file in files)
 
 
 def _is_part(path: Path, folder: Path) -> bool:
