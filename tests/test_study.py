@@ -345,7 +345,8 @@ def test_a_relative_path_is_that_of_the_folder_in_which_it_was_opened(
     monkeypatch.chdir(tmp_path)
     study = aegis.Study("people.parquet", policy())
     monkeypatch.chdir(tmp_path.parent)
-    assert study.source is not None and study.source.origin == "people.parquet"
+    assert study.source is not None
+    assert study.source.origin == "people.parquet"
     assert study.apply(study.advise(), tmp_path / "out.parquet").audit.passed
 
 
