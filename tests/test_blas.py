@@ -61,6 +61,40 @@ def test_every_blas_is_held_to_one_thread() -> None:
     assert os.cpu_count() == 1 or set(after.values()) != {1}, "the limit ends with the call"
 
 
+IN_THREADS = """
+import json, threading
+from threadpoolctl import threadpool_info, threadpool_limits
+from aegis.blas import one_blas_thread
+
+def threads():
+    return max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+
+def other():
+    counts.append(one_blas_thread(threads)())
+    used.set()
+    ended.wait()
+
+counts, used, ended = [one_blas_thread(threads)()], threading.Event(), threading.Event()
+worker = threading.Thread(target=other)
+worker.start()
+used.wait()
+with threadpool_limits(1):
+    counts.append(threads())
+ended.set()
+worker.join()
+print(json.dumps(counts))
+"""
+
+
+def test_the_limit_holds_in_every_python_thread() -> None:
+    """Also after another thread that still lives has set one, as threadpoolctl 3.8 does not do."""
+    free = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_THREADS], capture_output=True, text=True, check=True, env=free
+    )
+    assert json.loads(done.stdout) == [1, 1, 1]
+
+
 COMMAND = """
 import json
 from aegis.cli import startup

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import aegis
@@ -311,6 +312,42 @@ def test_results_are_pickled_and_copied(tmp_path: Path) -> None:
     for ranked in (advice, advice.require_best()):
         assert pickle.loads(pickle.dumps(ranked)) == ranked == copy.deepcopy(ranked)
     assert study.search(top=2) != advice
+
+
+def test_a_study_says_why_it_cannot_be_pickled() -> None:
+    """Python named only the type of a lock."""
+    study = aegis.Study(table(), policy())
+    for copied in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="Open a Study in each process"):
+            copied(study)
+    assert copy.copy(study).policy is study.policy
+    again = aegis.Study(pickle.loads(pickle.dumps(study.summary)), study.policy)
+    assert again.rank().require_best().score == study.rank().require_best().score
+
+
+def test_arguments_of_wrong_types_are_refused() -> None:
+    """An entry of a ranking gave its long description as the error, "lr" an unknown model "l"."""
+    study = aegis.Study(table(), policy())
+    advice = study.rank(generate_count=2)
+    with pytest.raises(PolicyError, match=r"type Ranked is not.*give its `configuration`"):
+        study.rank(advice.ranking)
+    with pytest.raises(PolicyError, match="models is 'lr', of type str"):
+        study.proxy(advice, models="lr")
+    with pytest.raises(PolicyError, match="title is 3"):
+        study.report(advice, title=3)
+
+
+def test_a_relative_path_is_that_of_the_folder_in_which_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a change of the folder, the engine found no file."""
+    pq.write_table(table(), tmp_path / "people.parquet")
+    monkeypatch.chdir(tmp_path)
+    study = aegis.Study("people.parquet", policy())
+    monkeypatch.chdir(tmp_path.parent)
+    assert study.source is not None
+    assert study.source.origin == "people.parquet"
+    assert study.apply(study.advise(), tmp_path / "out.parquet").audit.passed
 
 
 def test_an_entry_of_a_ranking_says_its_masks() -> None:

@@ -111,7 +111,9 @@ class _OneThread:
         with self._lock:
             self._inside -= 1
             if not self._inside:
+                release_control()
                 self._limit.restore_original_limits()
+                release_control()
 
     def _begin(self) -> None:
         import_module("scipy.linalg.lapack").dpotrf  # noqa: B018 - loaded when first asked for
@@ -121,7 +123,20 @@ class _OneThread:
             from threadpoolctl import ThreadpoolController
 
             self._libraries = ThreadpoolController()
+        release_control()
         self._limit = self._libraries.limit(limits=1, user_api="blas")
+
+
+def release_control() -> None:
+    """Let any Python thread limit the linear-algebra library (BLAS).
+
+    threadpoolctl 3.8 ignores limits of all threads but the first that set one, as long as that
+    thread lives. Call this function before and after a limit, so that it holds in every thread.
+    """
+    from threadpoolctl import OpenBLASController
+
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
 _ONE_THREAD = _OneThread()

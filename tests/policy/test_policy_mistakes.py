@@ -310,3 +310,10 @@ def test_another_file_in_place_of_a_policy_is_named(tmp_path, name, text, told) 
     (tmp_path / name).write_text(text)
     with pytest.raises(PolicyError, match=told):
         load_policy(tmp_path / name)
+
+
+def test_the_text_of_a_policy_is_no_path() -> None:
+    """The operating system said that the name of the file is too long."""
+    text = "version: 1\nlabel: sick\nattributes:\n" + "  age: {role: feature}\n" * 500
+    with pytest.raises(PolicyError, match="text of a policy, not the path"):
+        load_policy(text)

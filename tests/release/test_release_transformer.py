@@ -161,6 +161,84 @@ def test_a_frame_comes_back_as_the_same_kind(kind: object) -> None:
     assert list(masked.to_pandas()["other"]) == list(range(8))
 
 
+PLAIN = pd.DataFrame(
+    {
+        "age": [39, 41, 20],
+        "kind": pd.Categorical(["b", None, "a"], ["b", "a", "unused"], ordered=True),
+        "count": pd.array([1, None, 3], dtype="Int64"),
+        "flag": pd.array([True, None, False], dtype="boolean"),
+        "seen": pd.to_datetime(["2026-06-01"] * 3).tz_localize("Europe/Berlin"),
+        "month": pd.period_range("2026-01", periods=3, freq="M"),
+        7: [[1], [2], None],
+    },
+    index=[4, 4, 2],
+)
+
+
+def test_columns_without_a_mask_keep_their_type() -> None:
+    """Categories became texts, whole numbers with nulls floats, and times of Berlin times of UTC."""
+    masks = {"age": {"bucketize": {"width": 10}}, "kind": "identity"}
+    masked = aegis.MaskingTransformer(masks, keep_others=True).fit_transform(PLAIN)
+    assert list(masked.columns) == list(map(str, PLAIN.columns))
+    named = PLAIN.set_axis(masked.columns, axis=1)
+    pd.testing.assert_frame_equal(masked.drop(columns="age"), named.drop(columns="age"))
+    assert masked["age"].tolist() == ["[30, 40[", "[40, 50[", "[20, 30["]
+    alone = aegis.MaskingTransformer({"kind": "identity"}).fit_transform(PLAIN)
+    pd.testing.assert_series_equal(alone["kind"], PLAIN["kind"])
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_columns_of_polars_and_arrow_keep_their_type(lazy: bool) -> None:
+    frame = pl.DataFrame(
+        {
+            "kind": pl.Series(["a", None], dtype=pl.Enum(["b", "a"])),
+            "age": [39, 41],
+            "at": pl.Series(["10:00:00", None]).str.to_time(),
+        }
+    )
+    step = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}}, keep_others=True)
+    masked = step.fit_transform(frame.lazy() if lazy else frame)
+    assert masked.columns == frame.columns
+    assert masked.drop("age").equals(frame.drop("age"))
+    assert masked.drop("age").schema == frame.drop("age").schema
+    table = frame.to_arrow()
+    assert step.fit_transform(table).drop(["age"]).equals(table.drop(["age"]))
+
+
+class Frame(pd.DataFrame):
+    """A frame of another library that builds on pandas."""
+
+
+def test_a_frame_that_builds_on_pandas_comes_back_as_pandas() -> None:
+    masked = aegis.MaskingTransformer(MASKS).fit_transform(Frame(TRAIN))
+    pd.testing.assert_frame_equal(masked, aegis.MaskingTransformer(MASKS).fit_transform(TRAIN))
+
+
+def test_a_column_may_have_the_name_of_a_row_number() -> None:
+    frame = TRAIN.rename(columns={"other": "__aegis_row__"})
+    masked = aegis.MaskingTransformer(MASKS, keep_others=True).fit_transform(frame)
+    assert masked["__aegis_row__"].tolist() == list(range(8))
+
+
+def test_the_kind_of_output_survives_clone_and_is_scikit_learns() -> None:
+    """A grid search clones its steps, and so lost what `set_output` had chosen."""
+    import sklearn
+
+    step = aegis.MaskingTransformer(MASKS).set_output(transform="polars")
+    assert isinstance(clone(step).fit_transform(TRAIN), pl.DataFrame)
+    plain = aegis.MaskingTransformer(MASKS)
+    with sklearn.config_context(transform_output="polars"):
+        assert isinstance(plain.fit_transform(TRAIN), pl.DataFrame)
+        chosen = clone(plain).set_output(transform="default")
+        assert isinstance(chosen.fit_transform(TRAIN), pd.DataFrame)
+    assert isinstance(plain.fit_transform(TRAIN), pd.DataFrame)
+
+
+def test_names_of_columns_are_texts() -> None:
+    with pytest.raises(PolicyError, match="A column of the configuration is 0, of type int"):
+        aegis.MaskingTransformer({0: "suppress"}).fit(pd.DataFrame({0: [1]}))  # type: ignore[dict-item]
+
+
 def test_unseen_values_are_refused_or_shown_as_a_star() -> None:
     masks = {"job": {"group": {"groups": {"x": ["a"], "y": ["b", "c"]}}}}
     seen, unseen = TRAIN[["job"]], pd.DataFrame({"job": ["a", "zzz"]})

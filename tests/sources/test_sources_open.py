@@ -500,3 +500,66 @@ def test_what_no_column_can_hold_is_an_error_of_the_data() -> None:
         open_table(pd.DataFrame({"a": [2**70, 1]}))
     with pytest.raises(DataError, match="Column number 2 of the table has no name"):
         open_table(pd.DataFrame({"a": [1], "": [2]}))
+
+
+class Frame(pd.DataFrame):
+    """A frame of another library that builds on pandas, as geopandas has one."""
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        Frame(ROWS),
+        arrow().to_batches()[0],
+        arrow().to_reader(),
+        pa.table(pl.DataFrame(ROWS).with_columns(pl.col("zip").cast(pl.Categorical))),
+    ],
+    ids=["subclass", "batch", "reader", "categories-of-views"],
+)
+def test_every_table_that_arrow_can_read_is_a_table(table: Any) -> None:
+    assert rows(table) == ROWS
+
+
+def test_small_floats_and_wide_decimals_are_read() -> None:
+    table = pa.table(
+        {
+            "half": pa.array([0.5, None], pa.float16()),
+            "wide": pa.array([Decimal("1.10"), None], pa.decimal256(50, 2)),
+        }
+    )
+    assert rows(table) == [{"half": 0.5, "wide": Decimal("1.10")}, {"half": None, "wide": None}]
+
+
+def test_sparse_columns_and_attributes_of_pandas() -> None:
+    frame = pd.DataFrame({"a": pd.arrays.SparseArray([0, 0, 1])})
+    frame.attrs["made by"] = object()
+    assert rows(frame) == [{"a": 0}, {"a": 0}, {"a": 1}]
+    assert "made by" in frame.attrs
+
+
+def test_what_is_no_table_says_why() -> None:
+    with pytest.raises(DataError, match="Column number 2 of the table has no name"):
+        open_table(pd.DataFrame({"a": [1], None: [2]}))
+    with pytest.raises(DataError, match="'utf-8' codec can't encode"):
+        open_table(pd.DataFrame({"a": pd.Series(["\ud800"], dtype=object)}))
+    with pytest.raises(DataError, match="'Series': Cannot import schema"):
+        open_table(pl.Series([1]))
+    with pytest.raises(DataError, match="'DataFrame': Invalid or unsupported format"):
+        open_table(pl.DataFrame({"a": [1]}, schema={"a": pl.Int128}))
+    with pytest.raises(DataError, match="type 'DuckDBPyConnection'"):
+        open_table(duckdb.connect())
+
+
+class Named:
+    """A path of another library."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+def test_paths_of_other_libraries(tmp_path: Path) -> None:
+    pq.write_table(arrow(), tmp_path / "people.parquet")
+    assert rows(Named(tmp_path / "people.parquet")) == ROWS

@@ -282,6 +282,11 @@ def read_document(path: str | Path, what: str) -> Located:
     PolicyError
         The file is missing, empty, a table, or not YAML.
     """
+    if "\n" in str(path):
+        raise PolicyError(
+            f"You gave the text of a {what}, not the path of its file.",
+            hint="Write the text to a file, or give what `yaml.safe_load(text)` returns.",
+        )
     file = Path(path)
     if file.is_file() and file.name.lower().endswith(TABLE_FORMATS):
         raise PolicyError(f"{file} is a table, not a {what} (YAML).", hint=_WRITERS[what])

@@ -218,8 +218,9 @@ def listed_configurations(configurations: object) -> tuple[Configuration, ...]:
 
 def _no_configuration(value: object) -> PolicyError:
     return PolicyError(
-        f"{brief(value)} is not a configuration, but of type {type(value).__name__}.",
-        hint="Allowed: configurations in a list, or in a mapping by name.",
+        f"An object of type {type(value).__name__} is not a configuration.",
+        hint="Allowed: configurations in a list, or in a mapping by name. If you have an entry of a "
+        "ranking, give its `configuration`.",
     )
 
 

@@ -25,7 +25,7 @@ from aegis.masking import (
     refuse_unseen,
     seeded_noise,
 )
-from aegis.masks import SHARED_ROWS, Mask, parse_mask
+from aegis.masks import SHARED_ROWS, Identity, Mask, parse_mask
 from aegis.masks.base import Kind
 from aegis.options import check_arguments
 from aegis.policy import Configuration, Policy, Unseen, as_policy
@@ -44,7 +44,8 @@ class MaskingTransformer:
     them aligned with the target, and so its output often breaks the policy's privacy rule. With
     `breach`, `fit` checks the rule on the masked rows. To release rows, use `Study.apply`. The
     output is the same kind of frame as the input; a NumPy array gives an array with columns called
-    `x0`, `x1`, ... `set_output` selects another kind.
+    `x0`, `x1`, ... `set_output` and scikit-learn's `set_config` select another kind. In a frame,
+    columns without a mask keep their type, such as category or time zone.
 
     Parameters
     ----------
@@ -96,8 +97,8 @@ class MaskingTransformer:
         self.seed = seed
         self.breach = breach
 
-    _output = "default"
-    """The kind of output that `set_output` selected."""
+    _sklearn_output_config: Mapping[str, str] = {}
+    """What `set_output` selected; scikit-learn's `clone` copies an attribute of this name."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - the protocol's signature
         """Fit the masks that depend on the data, and remember the columns.
@@ -162,7 +163,7 @@ class MaskingTransformer:
                 hint="Fit with every column that the rule names (the output need not show it).",
             )
         configuration = Configuration("fit", self.masks_)
-        rows = self._masked(X, hidden)
+        rows = self._masked(_named(X), [*self._names_out, *hidden])
         violations = audit(rows, policy=policy, configuration=configuration).violations
         if not violations:
             return
@@ -193,11 +194,30 @@ class MaskingTransformer:
         ['[20, 30[', '[30, 40[', '[60, 70[']
         """
         self._require_fitted("transform")
-        return _like(X, self._masked(X), self._output)
+        table, names, output = _named(X), self._names_out.tolist(), self._output()
+        library = _library(table) if output == "default" else _OUTPUTS[output]
+        # The engine has fewer types than a frame has, so columns that do not change do not pass it.
+        is_same = bool(library) and library == _library(table)
+        unchanged = {n for n in names if isinstance(self.masks_.get(n), Identity | None)}
+        read = [name for name in names if not (is_same and name in unchanged)]
+        frame = _frame(table, self._masked(table, read), names, library)
+        if output == "default" and isinstance(X, np.ndarray):
+            return np.array([*zip(*(c.to_pylist() for c in frame.columns), strict=True)], object)
+        return frame
 
-    def _masked(self, X: Any, more: Sequence[str] = ()) -> pa.Table:
-        """Return the masked columns as an Arrow table, and the columns in `more` as they are."""
-        source = open_table(_named(X))
+    def _output(self) -> str:
+        """Return the kind of output that `set_output` or scikit-learn's `set_config` selected."""
+        if "transform" in self._sklearn_output_config:
+            return self._sklearn_output_config["transform"]
+        if "sklearn" not in sys.modules:
+            return "default"
+        from sklearn import get_config
+
+        return str(get_config()["transform_output"])
+
+    def _masked(self, X: Any, names: Sequence[str]) -> pa.Table:
+        """Return columns as an Arrow table, masked unless they have no mask."""
+        source = open_table(X)
         for name in self._names_out:
             column, mask = source.require(name, where="seen by fit"), self.masks_.get(name)
             kind = Kind.of(column.type())
@@ -205,15 +225,15 @@ class MaskingTransformer:
                 mask.check(kind, name)
         if self._unseen() is Unseen.ERROR:
             refuse_unseen(count_unseen(source, self.masks_))
-        masks: dict[str, Mask | None] = {n: self.masks_.get(n) for n in self._names_out}
-        numbered = source.table.mutate(**{_ROW: ibis.row_number()})
-        with_row = Source(numbered, source.origin)
+        if not names:
+            return pa.table({})
+        masks: dict[str, Mask | None] = {name: self.masks_.get(name) for name in names}
+        row = _ROW.ljust(1 + max(map(len, source.columns)), "_")  # no column has this name
+        numbered = Source(source.table.mutate(**{row: ibis.row_number()}), source.origin)
         noise = noise_of(masks)
         plain = {name: None if name in noise else mask for name, mask in masks.items()}
-        plain |= dict.fromkeys((*more, _ROW))
-        masked = masked_table(with_row, plain).order_by(_ROW).drop(_ROW)
-        collected = source.collect(masked.select(*self._names_out, *more))
-        return draw_columns(collected, noise, seed=self.seed)
+        masked = masked_table(numbered, plain | {row: None}).order_by(row).select(*names)
+        return draw_columns(source.collect(masked), noise, seed=self.seed)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to a table and mask it.
@@ -270,7 +290,7 @@ class MaskingTransformer:
             return self
         if transform not in _OUTPUTS:
             raise PolicyError.unknown("output of a transformer", transform, _OUTPUTS)
-        self._output = transform
+        self._sklearn_output_config = {"transform": transform}
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -343,6 +363,12 @@ class MaskingTransformer:
         check_arguments(type(self).__init__, self.get_params())
         if isinstance(self.configuration, Configuration):
             return dict(self.configuration.masks)
+        for name in self.configuration:
+            if not isinstance(name, str):
+                raise PolicyError(
+                    f"A column of the configuration is {name!r}, of type {type(name).__name__}.",
+                    hint=f"Write the name of the column as text: '{name}'.",
+                )
         policy = self._policy()
         attributes = {} if policy is None else policy.attributes
         return {
@@ -376,7 +402,8 @@ def _plain(choice: Any) -> Any:
 
 _ROW = "__aegis_row__"
 _BREACHES = ("warn", "error")
-_OUTPUTS = ("default", "pandas", "polars", "arrow")
+_OUTPUTS = {"default": "", "pandas": "pandas", "polars": "polars", "arrow": "pyarrow"}
+"""The library of each kind of output."""
 
 
 def _named(table: Any) -> Any:
@@ -396,19 +423,36 @@ def _named(table: Any) -> Any:
     return pa.table({f"x{i}": pa.array(table[:, i].tolist()) for i in range(table.shape[1])})
 
 
-def _like(table: Any, masked: pa.Table, output: str) -> Any:
-    """Convert `masked` to the requested kind of frame, by default the kind of `table`."""
-    library = type(table).__module__.split(".")[0] if output == "default" else output
+def _library(table: Any) -> str:
+    """Return the library of a data frame or Arrow table, or of the class that it builds on; empty
+    for other tables.
+    """
+    for kind in type(table).__mro__:
+        library = kind.__module__.split(".")[0]
+        if library in _OUTPUTS.values() and kind.__name__ in ("DataFrame", "LazyFrame", "Table"):
+            return library
+    return ""
+
+
+def _frame(table: Any, masked: pa.Table, names: Sequence[str], library: str) -> Any:
+    """Return columns as a frame of a library: those of `masked`, and others as `table` has them.
+
+    `names` are the columns in their order. If `library` is empty, the result is an Arrow table.
+    """
+    read = set(masked.column_names)
     if library == "pandas":
-        frame = masked.to_pandas()
-        if hasattr(table, "index") and not isinstance(table, list | tuple):
-            frame.index = table.index
-        return frame
+        import pandas
+
+        frame, position = masked.to_pandas(), {}
+        if read < set(names):
+            position = {str(name): i for i, name in enumerate(table.columns)}
+        columns = {n: (frame[n] if n in read else table.iloc[:, position[n]]).array for n in names}
+        index = table.index if _library(table) == "pandas" else None
+        return pandas.DataFrame(columns, index=index)
     if library == "polars":
         import polars
 
-        return polars.from_arrow(masked)
-    if isinstance(table, np.ndarray) and output == "default":
-        columns = [column.to_pylist() for column in masked.columns]
-        return np.array(list(zip(*columns, strict=True)), dtype=object)
-    return masked
+        frame = polars.DataFrame(masked)
+        others = table.lazy().collect() if read < set(names) else frame
+        return polars.DataFrame([(frame if n in read else others)[n] for n in names])
+    return pa.table({n: (masked if n in read else table)[n] for n in names})

@@ -5,6 +5,7 @@ they are stored, with texts as dictionary codes.
 from __future__ import annotations
 
 import glob
+import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -91,6 +92,8 @@ def open_table(
     """
     if isinstance(table, Source):
         return table
+    if isinstance(table, os.PathLike):
+        table = Path(table)
     if is_of_spark(table, "DataFrame"):  # also one of pandas on Spark
         return open_frame(table)
     if engine not in (None, "duckdb"):
@@ -169,29 +172,42 @@ def _open_on_spark(table: Any, name: str | None, engine: Any, master: str | None
 
 def _to_arrow(table: Any) -> tuple[pa.Table, str]:
     """Return an in-memory table as Arrow; libraries are recognised without importing them."""
-    library = type(table).__module__.split(".")[0]
-    kind = type(table).__name__
+    kinds = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(table).__mro__}
     if isinstance(table, pa.Table):
         return table, "PyArrow table"
-    if library == "pandas" and kind == "DataFrame":
-        duplicates = table.columns[table.columns.duplicated()]
-        refuse_duplicates([str(c) for c in table.columns], "pandas DataFrame")
-        if len(duplicates) == 0:
-            return _from_pandas(table), "pandas DataFrame"
-    if library == "polars" and kind in ("DataFrame", "LazyFrame"):
-        frame = table.collect() if kind == "LazyFrame" else table
-        return frame.to_arrow(), f"Polars {kind}"
-    if library in ("duckdb", "_duckdb") and hasattr(table, "to_arrow_table"):
-        return table.to_arrow_table(), "DuckDB relation"
-    raise DataError(
-        f"Cannot read a table from an object of type {type(table).__qualname__!r}.",
+    if ("pandas", "DataFrame") in kinds:  # or a subclass, such as a GeoDataFrame
+        return _from_pandas(table), "pandas DataFrame"
+    kind = type(table).__name__
+    origin = f"{_LIBRARIES.get(type(table).__module__.split('.')[0], 'object')} {kind}"
+    if ("polars", "LazyFrame") in kinds:
+        table = table.collect()
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise _not_a_table(table)
+    try:
+        return pa.table(table), "DuckDB relation" if kind == "DuckDBPyRelation" else origin
+    except pa.ArrowException as error:  # a single column, or a type that Arrow does not have
+        raise _not_a_table(table, f": {error}") from error
+
+
+_LIBRARIES = {"polars": "Polars", "pyarrow": "PyArrow", "duckdb": "DuckDB", "_duckdb": "DuckDB"}
+
+
+def _not_a_table(table: Any, reason: str = "") -> DataError:
+    return DataError(
+        f"Cannot read a table from an object of type {type(table).__qualname__!r}{reason}.",
         hint="Pass a path, a pandas or Polars frame, a PyArrow table, a DuckDB relation or an Ibis table.",
     )
 
 
 def _from_pandas(frame: Any) -> pa.Table:
+    refuse_duplicates([str(name) for name in frame.columns], "pandas DataFrame")
     try:
-        return pa.Table.from_pandas(_with_texts(frame), preserve_index=False)
+        return pa.Table.from_pandas(_readable(frame), preserve_index=False)
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"A text of the pandas DataFrame is not valid Unicode: {error}.",
+            hint="Replace such characters: text.encode('utf-8', 'replace').decode().",
+        ) from error
     except (pa.ArrowException, TypeError, OverflowError) as error:
         raise DataError(
             f"A column of the pandas DataFrame has mixed types or a type that Aegis does not support: "
@@ -200,22 +216,39 @@ def _from_pandas(frame: Any) -> pa.Table:
         ) from error
 
 
-def _with_texts(frame: Any) -> Any:
-    """Return a pandas frame whose intervals and periods are texts, as in a CSV file of the frame.
+def _readable(frame: Any) -> Any:
+    """Return a pandas frame in a form that Arrow can read: intervals and periods as texts, as in a
+    CSV file of the frame, and sparse columns as dense ones.
 
-    `pandas.cut` returns intervals. No engine has columns of either type.
+    `pandas.cut` returns intervals. No engine has columns of these types.
     """
     changed = frame.copy(deep=False)
+    changed.attrs = {}  # Arrow would store them, and warns if they are not JSON values
     for name, kind in frame.dtypes.items():
         values = kind.categories.dtype if hasattr(kind, "categories") else kind
         if type(values).__name__ in ("IntervalDtype", "PeriodDtype"):
             texts = frame[name].astype(object).map(str, na_action="ignore")
             changed[name] = texts.astype("string")
+        elif type(values).__name__ == "SparseDtype":
+            changed[name] = frame[name].sparse.to_dense()
+    nameless = frame.columns.isna() if frame.columns.nlevels == 1 else [False] * frame.shape[1]
+    changed.columns = [
+        "" if missing else str(name) for name, missing in zip(frame.columns, nameless, strict=True)
+    ]
     return changed
 
 
+def _engine_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type with which the embedded engine reads values of an Arrow type."""
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_decimal256(kind):
+        return pa.decimal128(min(kind.precision, 38), kind.scale)
+    return kind
+
+
 def _register(arrow: pa.Table, origin: str) -> ir.Table:
-    """Copy an Arrow table into the embedded engine, after decoding dictionary columns."""
+    """Copy an Arrow table into the embedded engine, which decodes dictionary columns."""
     _require_columns(arrow.column_names, origin)
     refuse_duplicates(arrow.column_names, origin)
     if "" in arrow.column_names:
@@ -223,11 +256,8 @@ def _register(arrow: pa.Table, origin: str) -> ir.Table:
             f"Column number {arrow.column_names.index('') + 1} of the table has no name.",
             hint="Give each column a name.",
         )
-    fields = [
-        pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
-        for f in arrow.schema
-    ]
     with engine_errors(origin):
+        fields = [pa.field(f.name, _engine_type(f.type)) for f in arrow.schema]
         return stored("SELECT * FROM rows", rows=arrow.cast(pa.schema(fields)))
 
 
@@ -337,7 +367,9 @@ def _read_arrow(file: Path) -> pa.Table:
 
 
 def _files(location: str) -> tuple[Path, ...]:
-    """Return the existing files for a path, folder or glob."""
+    """Return the existing files for a path, folder or glob, with absolute paths: a program may change
+    its folder after it has opened a table.
+    """
     path = Path(location).expanduser()
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if _is_part(p, path))
@@ -363,7 +395,7 @@ def _files(location: str) -> tuple[Path, ...]:
         raise DataError(
             f"{empty[0]} is empty (0 bytes).", hint="Give a file with a header and rows."
         )
-    return tuple(files)
+    return tuple(file.absolute() for file in files)
 
 
 def _is_part(path: Path, folder: Path) -> bool:

@@ -152,6 +152,7 @@ class Study(Advising):
         """
         return ask("evaluate", self, configurations, **options)
 
+    @checks_types
     def proxy(self, advice: Advice, models: Sequence[str] = ("lr",)) -> Advice:
         """Train small models on the best entries of an advice, and return the advice
         with their results.
@@ -170,6 +171,7 @@ class Study(Advising):
         proxied: Advice = ask("proxy", self, advice, models)
         return proxied
 
+    @checks_types
     def report(
         self,
         advice: Advice | Reported | None = None,

@@ -177,6 +177,12 @@ class Subject:
         source = open_table(table, reading=policy.reading)
         return cls(policy, source, exact, seed, progress, like=like)
 
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "A Study cannot be pickled or deeply copied, because it holds an open table. Open a Study "
+            "in each process, or give it the summary: Study(study.summary, study.policy)."
+        )
+
     @property
     def summarised(self) -> Summary | None:
         """The summary of the table if it has already been made; None otherwise."""

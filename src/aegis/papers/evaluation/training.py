@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.arrays import Floats, Ints
+from aegis.blas import release_control
 from aegis.errors import DataError, PolicyError
 from aegis.measures import LabelKind
 from aegis.papers.evaluation.coding import Design
@@ -499,6 +500,7 @@ def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which the libraries BLAS and OpenMP use only one thread."""
     import threadpoolctl  # noqa: F401 - before the modules are counted
 
+    release_control()
     limits: AbstractContextManager[Any] = _threaded(len(sys.modules)).limit(limits=1)
     return limits
 
