@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -103,7 +102,6 @@ def elsewhere(rooms: list[str]) -> str:
 def page(entered: dict[str, object]) -> str:
     """Return the page."""
     rooms = passed(entered)
-    arrows = "\n".join(f"    {a} --> {b}" for a, b in itertools.pairwise(rooms))
     lines = "\n".join(
         f"| {i} | [`{room}`](../src/aegis/{room}) | {ROLES[room]} |"
         for i, room in enumerate(rooms, 1)
@@ -118,12 +116,7 @@ aegis advise data/adult.parquet -p examples/adult/policy.yaml --generate 50 -o b
 
 The command runs code in {entered["files"]} files and calls {entered["functions"]} functions of the package. A *room* is a package in `src/aegis`.
 
-The command enters these rooms in this order. It reads the policy, and with it the masks, the measure and the privacy rule, before it opens the table:
-
-```mermaid
-flowchart TD
-{arrows}
-```
+The command enters the rooms in this order. It reads the policy, and with it the masks, the measure and the privacy rule, before it opens the table:
 
 | step | room | what it does |
 |---|---|---|
