@@ -94,7 +94,7 @@ def passed(entered: dict[str, object]) -> list[str]:
 def elsewhere(rooms: list[str]) -> str:
     """Return a sentence on the rooms that do a step for other commands only."""
     *others, last = [
-        f"[`{room}`](../src/aegis/{room}) {ROLES[room]}" for room in ROLES if room not in rooms
+        f"`{room}` {ROLES[room]}" for room in ROLES if room not in rooms
     ]
     return f"Other policies and commands, such as `aegis apply`, also enter other rooms: {'; '.join(others)}; and {last}."
 
@@ -103,7 +103,7 @@ def page(entered: dict[str, object]) -> str:
     """Return the page."""
     rooms = passed(entered)
     lines = "\n".join(
-        f"| {i} | [`{room}`](../src/aegis/{room}) | {ROLES[room]} |"
+        f"| {i} | `{room}` | {ROLES[room]} |"
         for i, room in enumerate(rooms, 1)
     )
     return f"""# The way of a table
