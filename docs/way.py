@@ -93,19 +93,14 @@ def passed(entered: dict[str, object]) -> list[str]:
 
 def elsewhere(rooms: list[str]) -> str:
     """Return a sentence on the rooms that do a step for other commands only."""
-    *others, last = [
-        f"`{room}` {ROLES[room]}" for room in ROLES if room not in rooms
-    ]
+    *others, last = [f"`{room}` {ROLES[room]}" for room in ROLES if room not in rooms]
     return f"Other policies and commands, such as `aegis apply`, also enter other rooms: {'; '.join(others)}; and {last}."
 
 
 def page(entered: dict[str, object]) -> str:
     """Return the page."""
     rooms = passed(entered)
-    lines = "\n".join(
-        f"| {i} | `{room}` | {ROLES[room]} |"
-        for i, room in enumerate(rooms, 1)
-    )
+    lines = "\n".join(f"| {i} | `{room}` | {ROLES[room]} |" for i, room in enumerate(rooms, 1))
     return f"""# The way of a table
 
 Written by `python docs/way.py` from a trace of one command, so do not edit this page. The traced command is:
