@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -94,20 +93,14 @@ def passed(entered: dict[str, object]) -> list[str]:
 
 def elsewhere(rooms: list[str]) -> str:
     """Return a sentence on the rooms that do a step for other commands only."""
-    *others, last = [
-        f"[`{room}`](../src/aegis/{room}) {ROLES[room]}" for room in ROLES if room not in rooms
-    ]
+    *others, last = [f"`{room}` {ROLES[room]}" for room in ROLES if room not in rooms]
     return f"Other policies and commands, such as `aegis apply`, also enter other rooms: {'; '.join(others)}; and {last}."
 
 
 def page(entered: dict[str, object]) -> str:
     """Return the page."""
     rooms = passed(entered)
-    arrows = "\n".join(f"    {a} --> {b}" for a, b in itertools.pairwise(rooms))
-    lines = "\n".join(
-        f"| {i} | [`{room}`](../src/aegis/{room}) | {ROLES[room]} |"
-        for i, room in enumerate(rooms, 1)
-    )
+    lines = "\n".join(f"| {i} | `{room}` | {ROLES[room]} |" for i, room in enumerate(rooms, 1))
     return f"""# The way of a table
 
 Written by `python docs/way.py` from a trace of one command, so do not edit this page. The traced command is:
@@ -118,12 +111,7 @@ aegis advise data/adult.parquet -p examples/adult/policy.yaml --generate 50 -o b
 
 The command runs code in {entered["files"]} files and calls {entered["functions"]} functions of the package. A *room* is a package in `src/aegis`.
 
-The command enters these rooms in this order. It reads the policy, and with it the masks, the measure and the privacy rule, before it opens the table:
-
-```mermaid
-flowchart TD
-{arrows}
-```
+The command enters the rooms in this order. It reads the policy, and with it the masks, the measure and the privacy rule, before it opens the table:
 
 | step | room | what it does |
 |---|---|---|

@@ -79,3 +79,13 @@ def test_what_a_page_names_can_be_imported(page: Path) -> None:
 def test_properties_are_described_without_the_markup_of_their_docstrings() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/python.md").read_text(encoding="utf-8")
     assert [line for line in page.splitlines() if re.search(r"\w -{4,} >>>", line)] == []
+
+
+def test_pages_link_to_nothing_that_the_site_lacks() -> None:
+    links = {
+        f"{page.relative_to(DOCS)}: {link}"
+        for page in DOCS.rglob("*.md")
+        for link in re.findall(r"\]\(([^)\s#]+)", page.read_text(encoding="utf-8"))
+        if "://" not in link and not (page.parent / link).resolve().is_relative_to(DOCS.resolve())
+    }
+    assert links == set(), "name the path as code"

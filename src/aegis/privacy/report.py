@@ -56,7 +56,7 @@ UNPROTECTED = (
 every table meets the rule.
 """
 FORMER_NOTES = {
-    "No population is given, so the table represents it: journalist risk equals prosecutor "
+    "No population is given, so the table stands for it: journalist risk equals prosecutor "
     "risk.": KNOWN_TO_BE_THERE
 }
 """The notes in certificates of version 0.2, and how Aegis words them now."""
