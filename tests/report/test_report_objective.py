@@ -95,7 +95,7 @@ def test_no_mask_costs_more_than_the_whole_release() -> None:
         above = [name for name, lost in zip(masks, shown, strict=True) if lost is None]
         verb = "loses" if len(above) == 1 else "lose"
         why = f"{' and '.join(above)} alone {verb} more than the whole release: this loss counts"
-        for text in (why_above_release(given, best), render(given)):
+        for text in (why_above_release(given, best), render_report(given)):
             assert (why in text) is bool(above)
 
 
@@ -103,6 +103,6 @@ def test_no_mask_costs_more_than_the_whole_release() -> None:
 def test_the_report_says_on_which_rows_utility_is_measured(rows: Rows) -> None:
     """Of a summary, the page said that the utility was measured on the released rows."""
     utility = UtilityFigure("adjusted-pillai", 0.3, 0.4, rows=rows)
-    page = render(advice([replace(ranked(suppressed=10), utility=utility)]))
+    page = render_report(advice([replace(ranked(suppressed=10), utility=utility)]))
     assert ("Here Aegis measures it on all rows" in page) is (rows is Rows.ALL)
     assert ("Aegis measures it on the released rows" in page) is (rows is Rows.RELEASED)
