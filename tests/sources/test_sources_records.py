@@ -67,11 +67,11 @@ def test_a_file_is_counted_alike_however_much_is_looked_at_once(
     def counted() -> FileRecords:
         return count_records(io.BytesIO(content), '"', '"')
 
-    usual, records._CACHED = records._CACHED, at_once
+    usual, records.CHUNK = records.CHUNK, at_once
     try:
         in_parts = counted()
     finally:
-        records._CACHED = usual
+        records.CHUNK = usual
     assert in_parts == counted()
 
 

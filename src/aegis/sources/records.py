@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from aegis.sources.dialect import TextDialect, not_of_encoding
 
-CHUNK = 1 << 23
-_CACHED = 1 << 18
-"""Number of bytes that are counted at once, so that intermediate results stay in the processor's cache."""
+CHUNK = 1 << 20
+"""Bytes that are read and looked at together."""
 _LF, _CR = 10, 13
 
 
@@ -196,20 +195,17 @@ def _parities(
 
 
 def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
-    """Count the records of a file from its beginning, reading it twice if necessary."""
-    chunk = file.read(CHUNK)
-    counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
-    for start in range(0, len(chunk), _CACHED):
-        counter.add(chunk[start : start + _CACHED])
-    while chunk := file.read(_CACHED):
-        counter.add(chunk)
-    records = counter.result()
-    if records.old or records.ended or not records.returns:
+    """Count the records of a file from its beginning, reading it twice if CR alone may end them."""
+    records = _count(file, Counter(quote, escape))
+    if records.ended or not records.returns:
         return records
     # No record ends in LF, so those that there are are in quotes, and CR may end records.
     file.seek(0)
-    counter = Counter(quote, escape, old=True)
-    while chunk := file.read(_CACHED):
+    return _count(file, Counter(quote, escape, old=True))
+
+
+def _count(file: IO[bytes], counter: Counter) -> FileRecords:
+    while chunk := file.read(CHUNK):
         counter.add(chunk)
     return counter.result()
 
