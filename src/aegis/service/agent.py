@@ -49,14 +49,8 @@ _SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
 @dataclass
 class Heartbeat:
     """While an agent works on a job, tells the service regularly that it still does, with the
-    progress, so that no other agent gets the job.
-
-    Attributes
-    ----------
-    client, job, attempt
-        The client of the service, the identifier of the job, and the number of the attempt.
-    stopped
-        Event that is set if the service gives the job to another agent, or if the job is cancelled.
+    progress, so that no other agent gets the job. `attempt` is the number of the attempt at the
+    job. `stopped` is set if the job is cancelled, or if the service gives it to another agent.
     """
 
     client: Client
@@ -109,8 +103,8 @@ class _UploadRefusedError(CatalogError):
 
 
 def _sayable(error: AegisError) -> str:
-    """Return the error message that the agent may send to the service: without values of rows,
-    which most messages quote.
+    """Return the error message without values of rows, which most messages quote: the agent sends
+    it to the service.
     """
     if isinstance(error, _NoSourceError | _UploadRefusedError | LimitError | RefusedError):
         return str(error)
@@ -120,16 +114,8 @@ def _sayable(error: AegisError) -> str:
 
 
 class Agent:
-    """The program of a provider that does the jobs of the service on the provider's tables.
-
-    Parameters
-    ----------
-    settings
-        The settings of the agent.
-    client
-        The client for the service; by default made from the settings.
-    say
-        Receives a line of text for each event.
+    """The program of a provider that does the jobs of the service on the provider's tables. `say`
+    receives a line of text for each event.
     """
 
     def __init__(
@@ -152,9 +138,7 @@ class Agent:
         }
 
     def run(self, *, until: threading.Event | None = None) -> None:
-        """Fetch and do jobs until `until` is set. As long as no job waits, the pauses between calls
-        grow.
-        """
+        """Fetch and do jobs until `until` is set, with growing pauses as long as no job waits."""
         over = until or threading.Event()
         wait = 0.5
         while not over.is_set():
@@ -234,8 +218,8 @@ class Agent:
             self._give_up(job, InternalError(f"A bug of Aegis: {type(error).__name__}."))
 
     def _do(self, job: dict[str, Any], life: Progress) -> None:
-        """Do a job, after checking that the agent's own settings file, as it is now, allows it.
-        `life` receives the progress. A refusal is recorded in the agent's ledger.
+        """Do a job that the agent's own settings file, as it is now, allows. `life` receives the
+        progress. A refusal is recorded in the agent's ledger.
         """
         require_shape(job)
         self.settings = self.settings.renewed()
@@ -306,14 +290,10 @@ class Agent:
     def _earlier(
         self, releases: Sequence[Mapping[str, Any]], certificates: Sequence[str]
     ) -> list[dict[str, Any]]:
-        """Return what each earlier release of a table shows, in the form of certificates. `releases`
-        are those in this agent's ledger, and `certificates` those that the service sent.
-
-        Raises
-        ------
-        RefusedError
-            A certificate is signed by no known key, or an entry of the ledger says too little to
-            check the release, and the service did not send its certificate.
+        """Return what each earlier release of a table shows, in the form of certificates, from the
+        agent's own ledger (`releases`) and from the `certificates` that the service sent. Raise
+        `RefusedError` if no known key has signed a certificate, or if an entry of the ledger says
+        too little to check the release, and the service did not send its certificate.
         """
         # The service may forget a release; this agent does not.
         recorded = [
@@ -331,9 +311,7 @@ class Agent:
         return [*others, *recorded]
 
     def _masks_seen(self, job: PinnedJob) -> dict[str, list[Any]]:
-        """Return, by attribute, the masks of all configurations that this agent has checked under
-        the policy of the job.
-        """
+        """Return, by attribute, the masks that this agent has checked under the policy of the job."""
         masks_seen: dict[str, list[Any]] = {}
         for note in self.book.noted(job.name, "checked"):
             if note["policy"] == policy_digest(job.policy):
@@ -369,9 +347,8 @@ class Agent:
         self._hand_in(job, "release", key, output, ("file", "masked.parquet"))
 
     def _require_checked(self, job: PinnedJob, approved: str) -> None:
-        """Raise `RefusedError` unless this agent has checked a configuration together with all
-        releases of the table, and found that it meets the rule. `approved` is the digest of the
-        configuration.
+        """Raise `RefusedError` unless this agent has checked the configuration with the digest
+        `approved` together with all releases of the table, and found that it meets the rule.
         """
         release_numbers = {release["number"] for release in self.book.releases(job.name)}
         for note in self.book.noted(job.name, "checked"):
@@ -448,20 +425,9 @@ def do_given(
 
 @dataclass(frozen=True)
 class PinnedJob:
-    """A job of the service, with the settings that the agent's own file has for the job's table.
-
-    Attributes
-    ----------
-    received
-        The job as received from the service.
-    id, attempt
-        The service's identifier of the job, and the number of this attempt at it, from 1.
-    task
-        The task of the job as JSON values: source, policy and options.
-    source
-        The table, with the policies and the minimum protection that the agent's file states.
-    policy
-        The policy of the task, which is one of the policies that the agent's file allows.
+    """A job as received from the service, with the settings that the agent's own file has for the
+    job's table. `attempt` is the number of this attempt at the job, from 1. `policy` is the policy
+    of the `task`, and one of those that the agent's file allows.
     """
 
     received: Mapping[str, Any]

@@ -38,14 +38,8 @@ _PAUSE = 0.2
 
 @dataclass(frozen=True)
 class MadeOutput:
-    """The output of a job. It is uploaded only after the agent's ledger has recorded it.
-
-    Attributes
-    ----------
-    fields
-        Text fields of the upload, such as a certificate.
-    content
-        Content of the uploaded file.
+    """The output of a job: text fields of the upload, such as a certificate, and the content of the
+    uploaded file. It is uploaded only after the agent's ledger has recorded it.
     """
 
     fields: Mapping[str, str]
@@ -54,17 +48,12 @@ class MadeOutput:
 
 class AgentBook:
     """The ledger of an agent: its own record of all outputs and of the epsilon that they cost, and
-    the outputs that wait for their upload.
+    the outputs that wait for their upload. The folder of the ledger is created if it does not
+    exist; only its owner can read it. Raise `DataError` if the ledger was tampered with, or cannot
+    be used.
 
-    Parameters
-    ----------
-    folder
-        Folder of the ledger. It is created if it does not exist; only its owner can read it.
-
-    Raises
-    ------
-    DataError
-        The ledger was tampered with, or cannot be used.
+    Each output has a `key`, which identifies what was approved or asked for. `floor` is the minimum
+    protection that the agent's own file states for a table.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -130,26 +119,8 @@ class AgentBook:
     def list_release(
         self, source: str, key: str, floor: Floor, detail: Mapping[str, Any], output: MadeOutput
     ) -> None:
-        """Record a release in the ledger before it is uploaded. If it is recorded already, do
-        nothing.
-
-        Parameters
-        ----------
-        source
-            The table.
-        key
-            Identifies the approved release.
-        floor
-            The provider's minimum protection, which limits the number of releases per day.
-        detail
-            Details to record.
-        output
-            The masked file and its certificate.
-
-        Raises
-        ------
-        RefusedError
-            The daily limit of releases is reached.
+        """Record a release, with details, before it is uploaded, unless it is recorded already.
+        Raise `RefusedError` if the daily limit of releases is reached.
         """
         if any(release["key"] == key for release in self.releases(source)):
             return
@@ -158,9 +129,7 @@ class AgentBook:
         self.ledger.list_release(source, note, digest(output.content))
 
     def require_release(self, source: str, floor: Floor) -> None:
-        """Raise `RefusedError` if a table has reached the daily limit of releases, which `floor`
-        (the provider's minimum protection) states.
-        """
+        """Raise `RefusedError` if a table has reached the daily limit of releases."""
         since = datetime.now(UTC) - _DAY
         recent = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
         if len(recent) >= floor.releases_a_day:
@@ -171,13 +140,8 @@ class AgentBook:
             )
 
     def waiting(self, source: str, key: str) -> MadeOutput | None:
-        """Return the output that was made under this key and waits for its upload; None if none was
-        made.
-
-        Raises
-        ------
-        RefusedError
-            The output was uploaded already. An approval is valid for one release.
+        """Return the output with this key that waits for its upload; None if none was made. Raise
+        `RefusedError` if it was uploaded already: an approval is valid for one release.
         """
         fields = self._waiting / f"{key}.json"
         if fields.exists():
@@ -201,14 +165,10 @@ class AgentBook:
     def spend(
         self, source: str, key: str, floor: Floor, epsilon: float, make: Callable[[], MadeOutput]
     ) -> MadeOutput:
-        """Record in the ledger that an output costs `epsilon`, call `make`, and return its output.
-        If the output with this key was made before and waits for its upload, return it at no cost.
-
-        Raises
-        ------
-        RefusedError
-            The epsilon exceeds what `floor`, the minimum protection in the agent's own file, still
-            allows for the table, in total or per day.
+        """Record that an output costs `epsilon`, call `make`, and return its output. If the output
+        with this key was made before and waits for its upload, return it at no cost. Raise
+        `RefusedError` if the epsilon exceeds what `floor` still allows for the table, in total or
+        per day.
         """
         waiting = self.waiting(source, key)
         if waiting is not None:

@@ -54,28 +54,21 @@ class AgentSettings:
 
     Attributes
     ----------
-    url, token
-        URL of the service, and a token of the provider with the scope "work".
-    key
-        The agent's private key (PEM, Ed25519).
+    token
+        A token of the provider with the scope "work".
     sources
-        The tables by their names in the catalog, each with the policies and the minimum protection
-        that the provider fixed. The agent never opens anything else.
-    approvers
-        Approvers whose signatures count, and how many signatures are needed.
+        The tables by their names in the catalog. The agent never opens anything else.
     ledger
         Folder of the agent's own ledger.
     name
         Name of this agent in the log.
     certificate
-        The only certificate that the service may present (PEM); None trusts the certificates that
-        the machine trusts.
+        The only certificate (PEM) that the service may present; None trusts those that the machine
+        trusts.
     work
-        Limits of one job. With limits, each job runs in a separate process; None runs jobs in this
-        process, without limits.
+        Limits of one job. With limits, each job runs in a separate process.
     file, text
-        The file with these settings, and its content; None and empty if they do not come from a
-        file.
+        The file with these settings, and its content; None and empty without a file.
     former_keys
         Public keys with which earlier agents of these tables signed their releases.
     """
@@ -104,13 +97,8 @@ class AgentSettings:
 
     @classmethod
     def load(cls, path: Path, token: str, work: WorkLimits | None = None) -> AgentSettings:
-        """Read the settings of an agent from YAML.
-
-        Raises
-        ------
-        PolicyError
-            A key is missing or unknown, a key or policy cannot be read, or a table has no policies
-            that the agent may use.
+        """Read the settings of an agent from YAML. Raise `PolicyError` if a key is missing or
+        unknown, a key or policy cannot be read, or a table has no policies that the agent may use.
         """
         return cls._of(path, read_text(path, "agent", PolicyError), token, work)
 
@@ -139,23 +127,13 @@ class AgentSettings:
     def made_elsewhere(
         self, certificates: Sequence[str], recorded: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Return those of the service's certificates that are of releases by earlier agents.
+        """Return those of the service's certificates that are of releases by earlier agents: not of
+        the releases in this agent's own ledger (`recorded`). Raise `RefusedError` if a certificate
+        is of no release of this agent, and no key that the agent knows has signed it.
 
-        The check of releases together counts the rows that share masked values. If the service could
-        name any masks, each check would tell it the exact count of a group of persons that it chose.
-
-        Parameters
-        ----------
-        certificates
-            The certificates of earlier releases that the service sent, as JSON.
-        recorded
-            The releases in this agent's own ledger, which are left out.
-
-        Raises
-        ------
-        RefusedError
-            A certificate is of no release of this agent, and no key that the agent knows has signed
-            it.
+        The check of releases together counts the rows that share masked values. If the service
+        could name any masks, each check would tell it the exact count of a group of persons that it
+        chose.
         """
         keys = (self.key.public, *self.former_keys)
         listed = [_release_terms(release) for release in recorded]
@@ -166,15 +144,12 @@ class AgentSettings:
         return others
 
     def renewed(self) -> AgentSettings:
-        """Return the settings with the tables, policies, floors and approvers that the file has now.
+        """Return the settings with the tables, policies, floors and approvers that the file has
+        now.
 
-        If somebody is saving the file, wait until it is saved: part of a file may lack approvers, or
-        be no settings at all.
-
-        Raises
-        ------
-        PolicyError
-            As in `load`, if the file still cannot be read after some seconds.
+        If somebody is saving the file, wait: part of a file may lack approvers, or be no settings
+        at all. Raise `PolicyError`, as `load` does, if the file still cannot be read after some
+        seconds.
         """
         if self.file is None:
             return self
@@ -203,8 +178,8 @@ def _release_terms(certificate: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _former_keys(key_file: Path, files: object, folder: Path) -> tuple[PublicKey, ...]:
-    """Return the public keys of earlier agents: of the `files` that the settings list as
-    `former_keys`, and those that a rotation of the key in `key_file` left next to it.
+    """Return the public keys of earlier agents: in the `files` of the setting `former_keys`, and
+    those that a rotation left next to `key_file`.
     """
     if files is not None and not isinstance(files, list):
         raise PolicyError(
@@ -233,17 +208,12 @@ def _settings_in(text: str, path: Path) -> dict[str, Any]:
 
 
 def rotate_key(path: Path, token: str) -> int:
-    """Replace the key of an agent; return the number of data sets that accept the new key.
+    """Replace the key of an agent; return the number of data sets that accept the new key. Raise
+    `PolicyError` if the agent's file or its key cannot be read, and `EngineError` if the service
+    does not answer; the key is then not changed.
 
     The old key stays in the same folder, with `.former-` in its name, and still verifies earlier
     releases. If a rotation was interrupted, another call completes it.
-
-    Raises
-    ------
-    PolicyError
-        The agent's file or its key cannot be read.
-    EngineError
-        The service does not answer. In this case, the key is not changed.
     """
     settings = AgentSettings.load(path, token)
     AgentBook(settings.ledger).secret(settings.key)  # before its key goes

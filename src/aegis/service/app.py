@@ -58,15 +58,8 @@ def threads_of(settings: ServiceSettings) -> int:
 
 
 def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> FastAPI:
-    """Return the application of a service.
-
-    Parameters
-    ----------
-    settings
-        The settings of the service.
-    catalog
-        An open catalog. If it is not given, the function opens one from the settings, except in a
-        `local` service, which has no catalog.
+    """Return the application of a service. Without `catalog`, open one from the settings, except in
+    a `local` service, which has no catalog.
     """
     opened = catalog
     if opened is None and not settings.local:
@@ -134,9 +127,7 @@ def working(settings: ServiceSettings, catalog: Catalog) -> Iterator[None]:
 def _lifespan(
     settings: ServiceSettings, catalog: Catalog | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Return a function that makes the context manager in which the application runs with its
-    background work.
-    """
+    """Return what makes the context in which the application runs with its background work."""
 
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:
@@ -152,16 +143,15 @@ def _lifespan(
 
 def _field(path: Sequence[str | int]) -> str:
     """Return the name of the invalid field of a call, for the error message. `path` leads to the
-    field in the call, or a position in the text of a body that is not JSON.
+    field, or to a position in a body that is not JSON.
     """
     names = [str(part) for part in path[1:] if path != ("body", part) or isinstance(part, str)]
     return ".".join(names) or "the call"
 
 
 def _problem_of(error: Exception) -> tuple[int, str, str, str]:
-    """Return status, title, message and hint of the response to an error.
-
-    The text of an unexpected error is not shown, because it may contain anything.
+    """Return status, title, message and hint of the response to an error. The text of an unexpected
+    error is not shown, because it may contain anything.
     """
     title = type(error).__name__
     if isinstance(error, AegisError):

@@ -50,8 +50,8 @@ _STATUSES = {
 
 
 def describe(app: FastAPI) -> None:
-    """Add the ways to sign in and all possible status codes to the OpenAPI description of an
-    application.
+    """Add the ways to sign in and all possible status codes to the application's OpenAPI
+    description.
     """
     plain = app.openapi
 
@@ -81,8 +81,8 @@ def _complete(schema: dict[str, Any]) -> None:
 
 
 def _statuses(path: str, method: str, *, public: bool) -> Iterator[int]:
-    """Yield the HTTP status codes of the errors that a route, given by path and method, can return.
-    `public` says that it needs no sign-in.
+    """Yield the HTTP status codes of the errors that a route can return. A `public` one needs no
+    sign-in.
     """
     yield from (400, 421, 422, 429, 503)
     if not public:

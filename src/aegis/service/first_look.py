@@ -36,8 +36,6 @@ class ColumnLook:
 
     Attributes
     ----------
-    name, kind
-        The column, and the kind of its values.
     missing
         Share of the rows without a value.
     distinct
@@ -45,8 +43,8 @@ class ColumnLook:
     span
         Smallest and largest value of numbers and dates; empty otherwise.
     bars
-        Heights of a histogram's bars, from 0 to 1: the number of values in each of several equally
-        wide intervals, divided by the largest such number.
+        Heights of a histogram's bars: the number of values in each of several equally wide intervals,
+        divided by the largest such number.
     frequent
         Frequent values with their share of the rows.
     note
@@ -65,15 +63,9 @@ class ColumnLook:
 
 @dataclass(frozen=True)
 class TableLook:
-    """A short description of a table and its columns.
-
-    Attributes
-    ----------
-    rows, duplicates
-        Number of rows, and number of rows that equal an earlier row in all columns (None for tables
-        that are too large).
-    columns
-        A description of each column, in the order of the table.
+    """A short description of a table and its columns, in the order of the table. `duplicates` is
+    the number of rows that equal an earlier row in all columns (None for tables that are too
+    large).
     """
 
     rows: int
@@ -87,12 +79,8 @@ class TableLook:
 
 
 def look_at(source: Source) -> TableLook:
-    """Describe a table; in large tables, frequent values are counted on a sample.
-
-    Raises
-    ------
-    DataError
-        The table has no rows.
+    """Describe a table; in large tables, frequent values are counted on a sample. Raise `DataError`
+    if the table has no rows.
     """
     facts = measure_columns(source)
     sample = source.sample(SAMPLE_ROWS, seed=0)
@@ -145,9 +133,7 @@ def _note(facts: ColumnFacts) -> str:
 
 
 def _bars(source: Source, sample: ir.Table, facts: ColumnFacts) -> tuple[float, ...]:
-    """Return the heights, from 0 to 1, of a histogram of a column's numbers in the rows `sample`,
-    with equally wide intervals.
-    """
+    """Return the `bars` of a `ColumnLook` for a column's numbers in the rows `sample`."""
     low, high = float(facts.low), float(facts.high)
     values = finite(sample[facts.name]).cast("float64")
     interval = ((values - low) / (high - low) * _BARS).floor().clip(upper=_BARS - 1).cast("int64")

@@ -64,16 +64,7 @@ _ADDRESS = 20
 
 class Guard:
     """ASGI middleware that checks every call before it reaches a route, and ends a call once its
-    body exceeds the allowed size.
-
-    Parameters
-    ----------
-    app
-        The application that answers.
-    settings
-        The settings of the service.
-    upload
-        Largest size in bytes of a file that an agent uploads.
+    body exceeds the allowed size: `upload` bytes for a file that an agent uploads.
     """
 
     def __init__(self, app: ASGIApp, *, settings: ServiceSettings, upload: int) -> None:
@@ -86,7 +77,7 @@ class Guard:
         self._addresses = Rates(settings.calls * _ADDRESS, addresses)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a call that fails a check; otherwise pass it on and set security headers on the
+        """Refuse a call that fails a check; otherwise pass it on, and set security headers on the
         response.
         """
         if scope["type"] != "http":
@@ -178,8 +169,8 @@ def _from_here(request: Request, settings: ServiceSettings) -> bool:
 
 
 def seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:
-    """Set the security headers of the response to a call of `path`, for example those that forbid
-    other sites to embed the pages of the service.
+    """Set the security headers of a response, for example those that forbid other sites to embed
+    the pages of the service.
     """
     headers.update(_HEADERS)
     if not path.startswith("/static/"):

@@ -31,8 +31,8 @@ def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
 
 
 def secret_of(request: Request, settings: ServiceSettings) -> str:
-    """Return the secret that a call carries: of a token or else of a browser session. The result is
-    empty if the call has neither.
+    """Return the secret of a call, of its token or else of its browser session; empty if it has
+    neither.
     """
     authorization = request.headers.get("authorization")
     if authorization is None:
@@ -42,9 +42,7 @@ def secret_of(request: Request, settings: ServiceSettings) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """A call whose caller is not identified yet, with the catalog and the settings of the
-    service.
-    """
+    """A call whose caller is not identified yet, with the catalog and the settings of the service."""
 
     request: Request
 
@@ -69,8 +67,8 @@ class Visit:
         return self.cookie("session")
 
     def cookie(self, kind: str) -> str:
-        """Return the value of a cookie that the caller sent, or an empty text if it was not sent.
-        `kind` is the kind of cookie, such as `session`.
+        """Return the value of a cookie of this kind, such as `session`; empty if the caller sent
+        none.
         """
         return self.request.cookies.get(cookie_name(self.settings, kind), "")
 
@@ -79,22 +77,14 @@ class Visit:
         return self.catalog.database.reading()
 
     def writing(self) -> AbstractContextManager[Session]:
-        """Open a session that may write to the catalog's database; only one such session is open at
-        a time.
-        """
+        """Open a session that may write to the database; only one such session is open at a time."""
         return self.catalog.database.writing()
 
 
 @dataclass(frozen=True)
 class Call(Visit):
-    """A call of somebody whom the service has identified.
-
-    Attributes
-    ----------
-    actor
-        The account or token that calls; its permissions are checked.
-    form_key
-        Key in the forms of the caller's browser session; empty for programs.
+    """A call by an account or token (`actor`), whose permissions are checked. `form_key` is the key
+    in the forms of the caller's browser session; empty for programs.
     """
 
     actor: Actor
@@ -106,9 +96,7 @@ class Call(Visit):
         *arguments: Arguments.args,
         **more: Arguments.kwargs,
     ) -> Result:
-        """Call a function of the catalog with a database session for reading, the caller as actor,
-        and the given arguments. Return its result.
-        """
+        """Call a function of the catalog with a session for reading and the caller as actor."""
         with self.reading() as session:
             return function(session, self.actor, *arguments, **more)
 
@@ -118,17 +106,13 @@ class Call(Visit):
         *arguments: Arguments.args,
         **more: Arguments.kwargs,
     ) -> Result:
-        """Call a function of the catalog with a database session that may write, the caller as
-        actor, and the given arguments. Return its result.
-        """
+        """Call a function of the catalog with a session that may write and the caller as actor."""
         with self.writing() as session:
             return function(session, self.actor, *arguments, **more)
 
     @contextmanager
     def proven(self, password: str) -> Iterator[tuple[Session, Account]]:
-        """Check the caller's password. Yield a database session that may write, and the caller's
-        account.
-        """
+        """Check the caller's password; yield a session that may write, and the caller's account."""
         database = self.catalog.database
         accounts.require_password(database, self.actor, password, address=self.address)
         with self.writing() as session:
@@ -165,12 +149,8 @@ def _identified(request: Request) -> Call:
 
 
 def identified(request: Request) -> Call:
-    """Identify the caller, and store the caller's account for the access log.
-
-    Raises
-    ------
-    NotSignedIn
-        Nobody is signed in, or the session or token has ended.
+    """Identify the caller, and store the caller's account for the access log. Raise `NotSignedIn`
+    if nobody is signed in, or the session or token has ended.
     """
     call = _identified(request)
     request.state.account = call.actor.name
@@ -190,9 +170,7 @@ async def _call(request: Request) -> Call:
 async def _form(
     call: Annotated[Call, Depends(_call)], form_key: Annotated[str, Form(max_length=64)]
 ) -> Call:
-    """Return the call that sends a form, after checking that the form has the form key of the
-    caller's session.
-    """
+    """Return the call that sends a form, if the form has the form key of the caller's session."""
     call.require_form_key(form_key)
     return call
 

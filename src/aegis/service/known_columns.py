@@ -40,9 +40,8 @@ _TYPES: Mapping[Kind, tuple[pa.DataType, Callable[[str], Any]]] = {
 
 
 def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Mask, ...]:
-    """Return the masks that `aegis init` would propose for a column in this role.
-
-    The result is empty if the summary lists no value of the column.
+    """Return the masks that `aegis init` would propose for a column in this role; none if the
+    summary lists no value of the column.
     """
     attribute = summary.attributes.get(name)
     facts = None if attribute is None else facts_of(attribute)
@@ -51,9 +50,7 @@ def proposed_masks(summary: ProtectedSummary, name: str, role: Role) -> tuple[Ma
 
 @lru_cache(maxsize=256)
 def facts_of(attribute: ProtectedAttribute) -> ColumnFacts | None:
-    """Return facts about a column from the summary; None if the summary lists no value of the
-    column.
-    """
+    """Return facts about a column from the summary; None if the summary lists no value of it."""
     identity = parse_mask("identity")
     unmasked = next((c for c in attribute.candidates if c.declared == identity), None)
     if unmasked is None:

@@ -44,20 +44,9 @@ _WEBHOOK = ("url",)
 
 @dataclass(frozen=True)
 class Mail:
-    """Sends mail to accounts with a known address.
-
-    Attributes
-    ----------
-    server, port
-        The mail server.
-    encryption
-        "starttls", "tls", or "none" for a server on this machine.
-    sender
-        Sender of the messages.
-    addresses
-        Mail addresses by account name.
-    user, password
-        Credentials for the server; None for a server without authentication.
+    """Sends mail to accounts with a known address. `encryption` is "starttls", "tls", or "none" for
+    a server on this machine. `addresses` has the mail address of each account. `user` and
+    `password` are None for a server without authentication.
     """
 
     server: str
@@ -108,16 +97,8 @@ class Mail:
 
 @dataclass(frozen=True)
 class Webhook:
-    """Calls a program over HTTP; signs each call with a shared secret.
-
+    """Calls a program over HTTP, and signs each call with a shared secret: the header
     `X-Aegis-Signature` is the HMAC-SHA-256 of the time in `X-Aegis-Time`, a full stop and the body.
-
-    Attributes
-    ----------
-    url
-        URL of the program.
-    secret
-        The shared secret.
     """
 
     url: str
@@ -152,7 +133,7 @@ Channel = Mail | Webhook
 
 
 def signature_of(secret: str, moment: str, body: bytes) -> str:
-    """Return the value that the header `X-Aegis-Signature` must have if `X-Aegis-Time` is `moment`.
+    """Return the `X-Aegis-Signature` of a body sent at `moment`, the value of `X-Aegis-Time`.
     Receivers can compare it.
     """
     return hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
@@ -160,16 +141,8 @@ def signature_of(secret: str, moment: str, body: bytes) -> str:
 
 @dataclass
 class Notifier:
-    """Sends notices about new log entries until it is stopped.
-
-    Attributes
-    ----------
-    catalog
-        The catalog with the log.
-    channels
-        The channels through which notices are sent.
-    origin
-        URL of the service, for links.
+    """Sends notices about new log entries through each channel until it is stopped. `origin` is the
+    URL of the service, for links.
     """
 
     catalog: Catalog
@@ -206,9 +179,8 @@ class Notifier:
         return sent
 
     def _sent(self, notice: Notice, up_to: int) -> bool:
-        """Send a notice on each channel, and record that this was done. `up_to` is the number of
-        the log entry up to which this was recorded before. Return False if a channel must be tried
-        again later.
+        """Send a notice on each channel, and record this after `up_to`, the last recorded entry of
+        the log. Return False if a channel must be tried again later.
         """
         tries = self._tried.setdefault(notice.entry, {})
         page = f"{self.origin}/requests/{notice.request}"
@@ -229,12 +201,8 @@ class Notifier:
 
 
 def load_channels(path: Path) -> tuple[Channel, ...]:
-    """Return the channels configured in a file; secrets come from the environment.
-
-    Raises
-    ------
-    PolicyError
-        The file has no channel, or one that cannot be used.
+    """Return the channels configured in a file; secrets come from the environment. Raise
+    `PolicyError` if the file has no channel, or one that cannot be used.
     """
     document = read_yaml(read_text(path, "notices", PolicyError), str(path)).data
     makers: Mapping[str, Callable[[Mapping[str, Any], Path], Channel]] = {

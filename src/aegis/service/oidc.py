@@ -37,20 +37,19 @@ _LONGEST = 255
 
 @dataclass(frozen=True)
 class Provider:
-    """The settings of an identity provider, at which people may sign in to this service.
+    """An identity provider at which people may sign in to this service.
 
     Attributes
     ----------
     issuer
-        URL of the provider, under which `/.well-known/openid-configuration` is found.
+        URL under which `/.well-known/openid-configuration` is found.
     client_id, client_secret
         Name and secret of this service at the provider; a public client has no secret.
     roles_claim
-        Name of the claim that lists groups or roles in the ID token, such as `groups`. None if
-        admins of this service assign the roles.
+        The claim of the ID token that lists groups or roles, such as `groups`. None if admins of this
+        service assign the roles.
     roles
-        The role that a person gets for each value of the claim. Values that are not listed give no
-        role.
+        The role for each value of the claim. Other values give no role.
     """
 
     issuer: str
@@ -92,12 +91,8 @@ class Provider:
 
 @dataclass(frozen=True)
 class Begun:
-    """The secrets of a started sign-in, which the browser stores in a cookie.
-
-    Attributes
-    ----------
-    state, nonce, verifier
-        Random values that tie the provider's response, token and code to this browser.
+    """The random values of a started sign-in, which tie the provider's response, token and code to
+    this browser. The browser stores them in a cookie.
     """
 
     state: str
@@ -125,16 +120,8 @@ class Begun:
 
 @dataclass(frozen=True)
 class Person:
-    """The person whom the identity provider has identified.
-
-    Attributes
-    ----------
-    subject
-        Issuer and subject, which identify the account.
-    name
-        Name according to the provider.
-    roles
-        Roles according to the provider; None if the provider does not determine roles.
+    """A person whom the identity provider has identified, by issuer and `subject`. `roles` is None
+    if the provider does not determine roles.
     """
 
     subject: str
@@ -143,9 +130,7 @@ class Person:
 
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
-    """Return the URL of the identity provider at which the person signs in. The provider then sends
-    the browser to the URL `back`.
-    """
+    """Return the URL at which the person signs in; the provider then sends the browser to `back`."""
     endpoint = _configuration(provider)["authorization_endpoint"]
     digest = hashlib.sha256(begun.verifier.encode()).digest()
     parameters = {
@@ -163,15 +148,9 @@ def address(provider: Provider, begun: Begun, back: str) -> str:
 
 def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str) -> Person:
     """Return the person who signed in at the identity provider. `code` and `state` are what the
-    browser brought back.
-
-    Raises
-    ------
-    NotSignedIn
-        The response does not belong to this browser, or the token has another issuer or audience,
-        or has expired.
-    EngineError
-        The provider does not answer.
+    browser brought back. Raise `NotSignedIn` if the response does not belong to this browser, or
+    the token has another issuer or audience, or has expired. Raise `EngineError` if the provider
+    does not answer.
     """
     if not secrets.compare_digest(state.encode(), begun.state.encode()):
         raise NotSignedIn("The answer belongs to another sign-in.", hint="Sign in again.")

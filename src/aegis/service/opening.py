@@ -27,14 +27,12 @@ _MOST_OPENINGS = 32
 
 @dataclass
 class BenchOpening:
-    """A table that is being opened in a thread, and the progress of opening it.
+    """A table that is being opened in a thread.
 
     Attributes
     ----------
     title
         The file, and the sheet or table if the file has several.
-    identifier
-        Identifier in URLs.
     began
         Time when opening began, on the monotonic clock.
     state
@@ -52,8 +50,8 @@ class BenchOpening:
     _error: Exception | None = None
 
     def start(self, make: Callable[[Progress], str]) -> None:
-        """Call `make` in a thread. It opens the table, and returns the identifier of the opened
-        table in the workbench.
+        """Call `make`, which opens the table and returns its identifier in the workbench, in a
+        thread.
         """
         threading.Thread(target=self._run, args=(make,), daemon=True).start()
 
@@ -67,8 +65,8 @@ class BenchOpening:
             self.ended.set()
 
     def bench(self) -> str | None:
-        """Return the identifier of the opened table in the workbench; None while it is being
-        opened. Raise the error if opening failed.
+        """Return the identifier of the opened table in the workbench, None while it is being
+        opened; raise the error if opening failed.
         """
         if self._error is not None:
             raise self._error
@@ -94,9 +92,7 @@ class BenchOpening:
 
 
 class Openings:
-    """The tables that are being opened in threads. Each is added to `benches`, the open tables of
-    the workbench, once it is open.
-    """
+    """The tables that are being opened. Each is added to `benches` once it is open."""
 
     def __init__(self, benches: Benches) -> None:
         self._benches = benches
@@ -104,8 +100,8 @@ class Openings:
         self._lock = threading.Lock()
 
     def begin(self, name: str, label: str | None, part: str | None) -> BenchOpening:
-        """Start opening the file `name`, or its sheet or table `part`, with the label column
-        `label` (None: no label). Raise `DataError` if there is no such file.
+        """Start opening the file `name`, or its sheet or table `part`. Raise `DataError` if there
+        is no such file.
         """
         opening = BenchOpening(self._benches.title_of(name, part))
         with self._lock:

@@ -41,9 +41,8 @@ _NUMBERS = {"noise": ("epsilon", "delta"), "counts": ("threshold",)}
 
 
 class RefusedError(CatalogError):
-    """A job asks for something that the provider's own file for the agent does not allow.
-
-    The message contains no values of rows, so the agent may send it to the service.
+    """A job asks for something that the provider's own file for the agent does not allow. The
+    message contains no values of rows, so the agent may send it to the service.
     """
 
 
@@ -59,11 +58,9 @@ class Floor:
         Largest share of the rows that the rule may suppress, in [0, 1].
     never
         Columns that are never released.
-    roles
-        Fixed roles, by attribute.
-    masks
-        Allowed masks, by attribute; by default the candidates in the policy that the provider
-        allows.
+    roles, masks
+        Fixed roles and allowed masks, by attribute; by default, the candidates in the policy that the
+        provider allows.
     threshold
         Smallest threshold of a summary that shows counts; None if no such summary is allowed.
     epsilon, epsilon_a_day
@@ -88,17 +85,8 @@ _FLOOR_KEYS = tuple(field.name for field in fields(Floor))
 
 @dataclass(frozen=True)
 class PinnedSource:
-    """A table that the agent may read, with the policies and the minimum protection that the
-    provider fixed for it.
-
-    Attributes
-    ----------
-    table
-        Path or URL of the table.
-    policies
-        The allowed policies, by digest; the value is None if only the digest is known.
-    floor
-        The minimum protection of everything that the agent sends about the table.
+    """A table (path or URL) that the agent may read, with the minimum protection and, by digest,
+    the policies that the provider fixed for it. A policy is None if only its digest is known.
     """
 
     table: str
@@ -106,13 +94,8 @@ class PinnedSource:
     floor: Floor = Floor()
 
     def require_policy(self, policy: Policy) -> None:
-        """Raise an error unless the provider allows the policy, and it protects at least as much as
-        the provider's minimum protection.
-
-        Raises
-        ------
-        RefusedError
-            The policy is not allowed or protects too little; the message names the difference.
+        """Raise `RefusedError` unless the provider allows the policy, and it protects at least as
+        much as the provider's minimum protection. The message names the difference.
         """
         wrong = _below_floor(policy, self.floor)
         if policy_digest(policy) not in self.policies:
@@ -129,22 +112,9 @@ class PinnedSource:
     def require_masks(
         self, configuration: Configuration, policy: Policy, masks_seen: Mapping[str, Sequence[Any]]
     ) -> None:
-        """Raise an error unless every mask of a configuration is allowed.
-
-        Parameters
-        ----------
-        configuration
-            The configuration to release.
-        policy
-            A policy that the provider allows for this table.
-        masks_seen
-            For each attribute, masks that are allowed in addition: those that this agent fitted to
-            the table in earlier checks, as a policy writes them.
-
-        Raises
-        ------
-        RefusedError
-            A mask is not allowed, or an attribute has no mask.
+        """Raise `RefusedError` unless every attribute of a configuration has a mask that is
+        allowed. `masks_seen` has masks that are allowed in addition, by attribute: those that this
+        agent fitted to the table in earlier checks, as a policy writes them.
         """
         wrong = []
         for name, attribute in policy.attributes.items():
@@ -173,14 +143,7 @@ class PinnedSource:
         return tuple(parse_mask(text, hierarchy=hierarchy) for text in self.floor.masks[name])
 
     def require_summary(self, task: Mapping[str, Any]) -> None:
-        """Raise an error unless the protection of a summary that a job requests is at least the
-        provider's minimum protection.
-
-        Raises
-        ------
-        RefusedError
-            The protection is too weak.
-        """
+        """Raise `RefusedError` if a job requests a summary with less than the minimum protection."""
         if task["protect"] == "noise":
             return  # its epsilon is held against the budget, with all that was spent before
         least = self.floor.threshold
@@ -205,33 +168,16 @@ class PinnedSource:
 
 @dataclass(frozen=True)
 class Approvers:
-    """The approvers whose signatures an agent accepts, and the number of signatures required.
-
-    Attributes
-    ----------
-    keys
-        Public keys by name.
-    needed
-        Number of different approvers who must have signed.
+    """The approvers whose signatures an agent accepts, with their public keys by name, and the
+    number of different approvers who must have signed.
     """
 
     keys: Mapping[str, PublicKey]
     needed: int
 
     def require(self, job: Mapping[str, Any], policy: Policy) -> None:
-        """Raise an error unless enough approvers have signed the release of a job.
-
-        Parameters
-        ----------
-        job
-            The job as received from the service; its task has `approvals`.
-        policy
-            The policy of the task.
-
-        Raises
-        ------
-        RefusedError
-            Too few approvers have signed.
+        """Raise `RefusedError` unless enough approvers have signed the release of a job: those in
+        `approvals` of its task, for this `policy`.
         """
         task = job["task"]
         expected = {
@@ -260,8 +206,8 @@ class Approvers:
 
     def _signer(self, approval: object, expected: Mapping[str, Any]) -> tuple[str, str]:
         """Return the name of the signer of a signed statement, and why it does not count, for
-        example because it has expired. The reason is empty if it counts. `expected` has the fields
-        that the statement must have.
+        example because it has expired (empty if it counts). `expected` has the fields that the
+        statement must have.
         """
         try:
             signed = SignedStatement.of(approval)
@@ -284,13 +230,7 @@ class Approvers:
 
 
 def require_shape(job: Mapping[str, Any]) -> None:
-    """Raise an error unless a job has the fields of its kind, each with the right type.
-
-    Raises
-    ------
-    RefusedError
-        A field is missing or wrong.
-    """
+    """Raise `RefusedError` unless a job has the fields of its kind, each with the right type."""
     task, kind = job.get("task"), str(job.get("kind"))
     if kind not in _SHAPES or not isinstance(task, Mapping) or type(job.get("attempt")) is not int:
         raise _malformed(f"a job of kind {kind!r}")
@@ -311,12 +251,8 @@ def require_shape(job: Mapping[str, Any]) -> None:
 
 
 def certificate_of(text: str) -> dict[str, Any]:
-    """Parse a certificate that the service sent with a job.
-
-    Raises
-    ------
-    RefusedError
-        The text has no masks, or is no certificate.
+    """Parse a certificate that the service sent with a job. Raise `RefusedError` if the text has no
+    masks, or is no certificate.
     """
     try:
         document = dict(json.loads(text))
@@ -328,13 +264,7 @@ def certificate_of(text: str) -> dict[str, Any]:
 
 
 def require_signed(document: Mapping[str, Any], keys: Sequence[PublicKey]) -> None:
-    """Raise an error unless one of the keys has signed a certificate.
-
-    Raises
-    ------
-    RefusedError
-        The certificate has no signature by one of the keys.
-    """
+    """Raise `RefusedError` unless one of the keys has signed a certificate."""
     try:
         signature = Signature.of(document.get("signature"))
     except DataError as error:
@@ -359,13 +289,8 @@ def _malformed(what: str) -> RefusedError:
 
 
 def load_sources(sources: object, folder: Path) -> dict[str, PinnedSource]:
-    """Read the tables from the content of an agent's settings file, each with its allowed policies
-    and its minimum protection. Paths are relative to `folder`.
-
-    Raises
-    ------
-    PolicyError
-        A table has no allowed policy, or a key of the file is unknown or out of range.
+    """Read the tables from an agent's settings file. Paths are relative to `folder`. Raise
+    `PolicyError` if a table has no allowed policy, or a key of the file is unknown or out of range.
     """
     if not isinstance(sources, Mapping) or not sources:
         raise PolicyError(
@@ -376,13 +301,9 @@ def load_sources(sources: object, folder: Path) -> dict[str, PinnedSource]:
 
 
 def load_approvers(approvers: object, needed: object, folder: Path) -> Approvers:
-    """Read the approvers' public keys and the required number of signatures from the content of an
-    agent's settings file. Paths are relative to `folder`.
-
-    Raises
-    ------
-    PolicyError
-        No key is given, a key cannot be read, or fewer keys are given than are needed.
+    """Read the approvers' public keys and the required number of signatures from an agent's
+    settings file. Paths are relative to `folder`. Raise `PolicyError` if no key is given, a key
+    cannot be read, or fewer keys are given than are needed.
     """
     if not isinstance(approvers, Mapping):
         approvers = {}
@@ -482,8 +403,8 @@ def _below_floor(policy: Policy, floor: Floor) -> list[str]:
 
 
 def _differing(policy: Policy, pinned_policy: Policy) -> list[str]:
-    """Return one line for each way in which a policy protects less than `pinned_policy`, the policy
-    that the provider allows.
+    """Return one line for each way in which a policy protects less than the allowed
+    `pinned_policy`.
     """
     wrong = []
     if policy.privacy != pinned_policy.privacy:

@@ -21,18 +21,9 @@ _TRIED = 8
 
 
 class Rates:
-    """Limits how often each caller may call, with one token bucket per caller. Several processes
-    can share the buckets.
-
-    The number of buckets is fixed. If there is no free one for a new caller, the bucket that was
-    idle longest is reused.
-
-    Parameters
-    ----------
-    calls
-        Largest number of calls in a minute.
-    file
-        A file of `shared_files`, for several processes; None for one process.
+    """Limits how many `calls` a minute each caller may make, with one token bucket per caller.
+    Several processes can share the buckets in a `file` of `shared_files`. The number of buckets is
+    fixed. If there is no free one for a new caller, the bucket that was idle longest is reused.
     """
 
     def __init__(self, calls: int, file: Path | None = None) -> None:
@@ -43,8 +34,8 @@ class Rates:
         self._lock = Lock()
 
     def take(self, caller: str, cost: int = 1) -> float:
-        """Count a call with its cost. Return the seconds that the caller must wait; 0 if the call
-        may proceed.
+        """Count a call with its cost. Return the seconds that the caller must wait; 0 if it need
+        not.
         """
         key = blake2b(caller.encode(), digest_size=8).digest()
         with self._alone():
@@ -63,9 +54,7 @@ class Rates:
 
     def _find(self, key: bytes, moment: float) -> tuple[int, float, float]:
         """Return the offset of a caller's bucket in the file, the number of calls left in it, and
-        the time of its last use. `key` identifies the caller, and `moment` is the present time.
-
-        A caller without a bucket gets a full one.
+        the time of its last use. A caller without a bucket gets a full one.
         """
         first = int.from_bytes(key, "little")
         longest, idle = 0, float("inf")
@@ -95,8 +84,8 @@ class Rates:
 
 @contextmanager
 def shared_files() -> Iterator[tuple[Path, Path]]:
-    """Yield the files with which processes share the call limits: one for callers, one for
-    addresses. Delete them at the end.
+    """Yield two files with which processes share the call limits, for callers and for addresses.
+    Delete them at the end.
     """
     with temporary_folder("rates") as folder:
         files = (folder / "callers", folder / "addresses")

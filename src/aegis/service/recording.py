@@ -29,17 +29,7 @@ _LONGEST = 200
 
 
 class Recorder:
-    """ASGI middleware that counts and logs every call.
-
-    Parameters
-    ----------
-    app
-        The application that answers.
-    metrics
-        Counts calls.
-    log
-        Receives a line of JSON for each call; None for no access log.
-    """
+    """ASGI middleware that counts every call, and writes it to `log` as a line of JSON."""
 
     def __init__(self, app: ASGIApp, *, metrics: CallMetrics, log: AccessLog | None) -> None:
         self._app = app
@@ -86,9 +76,7 @@ class Recorder:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the path of a call's route, with the names of its parameters instead of their
-    values.
-    """
+    """Return the path of a call's route, with the names of its parameters instead of their values."""
     route: Any = scope.get("route")
     if route is None:
         return "none"
@@ -99,13 +87,8 @@ def route_of(scope: Scope) -> str:
 
 @dataclass(frozen=True)
 class AccessLog:
-    """The file or stream to which the access log is written.
-
-    Attributes
-    ----------
-    file
-        Path of the file; None for standard output. The file is opened for each line, so you can
-        move it at any moment.
+    """The file to which the access log is written; None for standard output. The file is opened for
+    each line, so you can move it at any moment.
     """
 
     file: Path | None
@@ -113,12 +96,7 @@ class AccessLog:
     @classmethod
     def at(cls, path: str | None) -> AccessLog | None:
         """Return the access log for a path, or for standard output if the path is "-"; None for no
-        log.
-
-        Raises
-        ------
-        PolicyError
-            The file cannot be written.
+        log. Raise `PolicyError` if the file cannot be written.
         """
         if path is None or path == STANDARD_OUTPUT:
             return None if path is None else cls(None)

@@ -40,9 +40,7 @@ class _Route(APIRoute):
 
 
 class Routes:
-    """A router in which each route declares an action. The permission for the action is checked at
-    each call.
-    """
+    """A router in which each route declares an action, whose permission is checked at each call."""
 
     def __init__(self, prefix: str = "", **options: Any) -> None:
         self.router = APIRouter(prefix=prefix, route_class=_Route, **options)

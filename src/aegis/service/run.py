@@ -96,9 +96,7 @@ def _options(settings: ServiceSettings) -> dict[str, Any]:
 
 
 def _end_with_parent() -> None:
-    """Start a thread that ends this process once its parent process has ended, even if it was
-    killed.
-    """
+    """Start a thread that ends this process once its parent has ended, even if it was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -114,9 +112,7 @@ class WatchedProcess(Process):
         self._answered = False
 
     def is_alive(self, timeout: float = ANSWER) -> bool:
-        """Return whether the process runs and has answered the last ping within `timeout`
-        seconds.
-        """
+        """Return whether the process runs and has answered the last ping within `timeout` seconds."""
         if not self.process.is_alive():
             return False
         try:

@@ -13,7 +13,7 @@ from aegis.service.oidc import Provider
 
 @dataclass(frozen=True)
 class Operation:
-    """Settings for operating a service: proxies, access log, retention, notices.
+    """Settings for operating a service.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Operation:
         Addresses or networks of proxies that may state the caller's address. None trusts only a
         proxy on this machine, and only if the service uses TLS.
     access_log
-        Target of the access log: a file, "-" for standard output, None for no log.
+        A file, "-" for standard output, None for no log.
     keep
         How long files of expired or revoked releases are kept; None keeps them for ever.
     channels
@@ -42,11 +42,9 @@ class ServiceSettings:
     ----------
     database, objects
         Location of the catalog: the database (path or URL) and the store of files (folder or URL).
-    local
+    local, folder
         Whether the service is for one person on one machine. It then has no accounts, answers only
-        on a loopback address, and opens the tables of `folder`.
-    folder
-        The only folder whose tables `local` can open.
+        on a loopback address, and opens only the tables of `folder`.
     origin
         URL of the service in browsers, such as https://aegis.example.org.
     worker
@@ -55,14 +53,11 @@ class ServiceSettings:
         Largest number of calls of one caller in a minute; expensive calls count more.
     provider
         The identity provider for signing in, or None.
-    processes
-        Number of processes that answer calls.
-    shared
-        Files in which all processes count calls, by caller and by address; None for one process.
+    processes, shared
+        Number of processes that answer calls, and the files in which they count calls, by caller and
+        by address; None for one process.
     work
         Limits of one job of the worker, and of the check of an upload.
-    operation
-        Settings for operating the service.
     """
 
     database: str = "aegis-catalog.db"

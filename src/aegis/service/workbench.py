@@ -67,15 +67,7 @@ def _is_file(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Preview:
-    """Examples of original and masked values of an attribute.
-
-    Attributes
-    ----------
-    attribute, mask
-        The attribute and its mask in the configuration.
-    values
-        Pairs of a value and its masked value.
-    """
+    """Examples of an attribute's values under a mask, as pairs of a value and its masked value."""
 
     attribute: str
     mask: str
@@ -101,16 +93,8 @@ def _value_text(value: object) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """The results for a policy: costs of masks, and a few ranked configurations.
-
-    Attributes
-    ----------
-    costs
-        Utility cost of each candidate mask.
-    ranking
-        Some configurations. Admissible ones come first, sorted from the best.
-    measure
-        Name of the measure.
+    """The results for a policy under a measure: the cost of each candidate mask, and a few ranked
+    configurations. Admissible ones come first, sorted from the best.
     """
 
     costs: tuple[MaskCost, ...]
@@ -127,17 +111,9 @@ class View:
 class _ScoreCache:
     """Cached scores of masks and configurations. They stay valid if the privacy rule changes.
 
-    Attributes
-    ----------
-    prepared
-        Data that all searches use, such as the scorer and the measure.
-    searching
-        Lock that a search holds while it uses `prepared`.
-    named
-        The measure that the policy names, or None.
-    costs, choices, classes
-        The cost of each mask, the shown configurations with their names, and the equivalence
-        classes of each as far as they are known.
+    A search holds `searching` while it uses `prepared`. `named` is the measure that the policy
+    names, or None. `classes` has the equivalence classes of `choices`, the shown configurations
+    with their names, as far as they are known.
     """
 
     prepared: Prepared
@@ -158,9 +134,7 @@ class _ScoreCache:
         return self.prepared.searcher.scorer
 
     def verdict(self, index: int, plan: PrivacyPlan) -> Verdict:
-        """Return whether one of the shown configurations meets the rule of `plan`; `index` is its
-        index. The equivalence classes of the configuration are cached for other rules.
-        """
+        """Return whether one of the shown configurations meets the rule of `plan`."""
         choice = self.choices[index][1]
         if plan.in_engine or plan.by_population:
             return plan.check(choice)
@@ -189,9 +163,7 @@ class _ScoreCache:
 
 @dataclass
 class _Watch:
-    """The progress of a search in the workbench. Each report stops the search if another one has
-    started.
-    """
+    """The progress of a search, which each report stops if another search has started."""
 
     bench: Bench
     turn: int
@@ -218,8 +190,6 @@ class Bench:
 
     Attributes
     ----------
-    identifier
-        Identifier in URLs.
     table
         The table's path, a table in memory, or an open source.
     study
@@ -274,9 +244,8 @@ class Bench:
             self.study = changed
 
     def take_form(self, changes: FormChanges) -> bool:
-        """Change the policy as the form says. Return whether the role of an attribute changed.
-
-        A column with another role gets the masks that `aegis init` proposes for that role.
+        """Change the policy as the form says; a column with another role gets the masks that `aegis
+        init` proposes for it. Return whether the role of an attribute changed.
         """
         policy, changed = edited(self.policy, changes, self._proposed)
         self.take(policy)
@@ -288,10 +257,8 @@ class Bench:
         return [mask.spec() for mask in propose_masks(self.profiles[name].facts, role).masks]
 
     def view(self) -> View:
-        """Return costs of masks and a few ranked configurations under the current policy.
-
-        Scores are cached. If only the rule changes, only the check whether configurations meet it
-        is repeated.
+        """Return costs of masks and a few ranked configurations under the current policy. If only
+        the rule has changed, only the check whether configurations meet it is repeated.
         """
         with self.lock:
             study, scores = self.study, self._cached_scores()
@@ -311,12 +278,8 @@ class Bench:
 
     def best(self, seconds: float | None) -> Advice:
         """Search for the best configuration for at most `seconds`; if None, for as long as `aegis
-        advise` would search.
-
-        Raises
-        ------
-        WrongState
-            Another search has started or the policy has changed, so nobody waits for this result.
+        advise` would search. Raise `WrongState` if another search has started or the policy has
+        changed, so nobody waits for this result.
         """
         with self.lock:
             self._turn += 1
@@ -345,8 +308,8 @@ class Bench:
             return self._advice
 
     def front(self, span: str, seconds: float) -> Front:
-        """Search for the best configuration under each of several rules, for about `seconds` in
-        total. `span` names the rules: `k=2,3,5` stands for k = 2, 3 and 5.
+        """Search for about `seconds` in total for the best configuration under each of several
+        rules, which `span` names: `k=2,3,5` stands for k = 2, 3 and 5.
         """
         with self.lock:
             return self.study.front(span, time_limit=seconds)
@@ -372,14 +335,10 @@ class Bench:
             return tuple(previews)
 
     def release(self, configuration: str, folder: Path) -> Release:
-        """Mask the table and write it to a folder, with certificate, report, policy and configuration.
-
-        Raises
-        ------
-        NoAdmissibleConfiguration
-            The written table would not meet the rule, so nothing is written.
-        PolicyError
-            The text is not a configuration of this policy.
+        """Mask the table and write it to a folder, with certificate, report, policy and
+        configuration. Raise `NoAdmissibleConfiguration` if the written table would not meet the
+        rule, so nothing is written. Raise `PolicyError` if the text is not a configuration of this
+        policy.
         """
         with self.lock:
             chosen = configuration_of(configuration, self.policy)
@@ -405,16 +364,8 @@ class Bench:
 
 @dataclass(frozen=True)
 class FormChanges:
-    """The changes that a form makes to a policy.
-
-    Attributes
-    ----------
-    roles
-        Roles by attribute.
-    masks, more
-        The candidates to keep and the candidates to add, by attribute, as a policy writes them.
-    privacy
-        The privacy rule as a policy writes it.
+    """The changes that a form makes to a policy: roles, candidates to keep (`masks`) and to add
+    (`more`), both by attribute as a policy writes them, and the privacy rule.
     """
 
     roles: Mapping[str, str]
@@ -426,23 +377,9 @@ class FormChanges:
 def edited(
     policy: Policy, changes: FormChanges, propose: Callable[[str, Role], Sequence[Any]]
 ) -> tuple[Policy, dict[str, Role]]:
-    """Return a policy with the changes of the form, and the attributes that get another role.
-
-    Parameters
-    ----------
-    policy
-        The previous policy.
-    changes
-        The changes.
-    propose
-        Function that returns the candidates of an attribute in another role.
-
-    Raises
-    ------
-    PolicyError
-        The result is not a valid policy.
-    CatalogError
-        A mask refers to a file or a variable of this machine.
+    """Return a policy with the changes of the form, and the attributes that get another role, for
+    which `propose` returns candidates. Raise `PolicyError` if the result is not a valid policy, and
+    `CatalogError` if a mask refers to a file or a variable of this machine.
     """
     mapping, changed = policy_mapping(policy), {}
     for name, entry in mapping["attributes"].items():
@@ -464,8 +401,8 @@ def edited(
 def _of_sensitive(
     privacy: Mapping[str, Any], attributes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a privacy rule (`privacy` of a policy) without criteria on columns that are not
-    sensitive according to their role in `attributes`.
+    """Return the `privacy` of a policy without criteria on columns that are not sensitive according
+    to their role in `attributes`.
     """
     others = {name for name, entry in attributes.items() if entry["role"] != Role.SENSITIVE}
     kept_rule: dict[str, Any] = {}
@@ -481,14 +418,8 @@ def _of_sensitive(
 
 @dataclass
 class Benches:
-    """The tables of a folder, and those of them that are open in the workbench (each as a `Bench`).
-
-    Attributes
-    ----------
-    folder
-        The only folder from which tables are opened.
-    outputs
-        Folder for releases; each release gets a separate folder in it.
+    """The tables of a folder, and those of them that are open in the workbench. No other folder is
+    opened. Each release gets a separate folder in `outputs`.
     """
 
     folder: Path
@@ -497,9 +428,7 @@ class Benches:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tables(self) -> list[Path]:
-        """Return the paths of the tables in the folder, relative to the folder. Released files are
-        left out.
-        """
+        """Return the paths of the tables relative to the folder, without released files."""
         files = (p for p in self.folder.rglob("*") if is_table_file(p) and p.is_file())
         files = (p for p in files if not p.is_relative_to(self.outputs))
         inside = (p.relative_to(self.folder) for p in files)
@@ -551,9 +480,7 @@ class Benches:
             self._open.pop(identifier, None)
 
     def get(self, identifier: str) -> Bench:
-        """Return an open table of the workbench, and mark it as just used. Raise `NotThere` if it
-        is closed.
-        """
+        """Return an open table, and mark it as just used. Raise `NotThere` if it is closed."""
         with self._lock:
             if identifier not in self._open:
                 raise NotThere("This table is no longer open.", hint="Open it again.")
@@ -563,7 +490,7 @@ class Benches:
 
 def preload() -> None:
     """Open and search a small artificial table, so that all libraries are loaded before a person
-    waits for them.
+    waits.
     """
     rows = range(64)
     table = pa.table(

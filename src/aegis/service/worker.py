@@ -25,19 +25,9 @@ SEARCH_SECONDS = 60.0
 
 @dataclass
 class Worker:
-    """A program that does the background jobs of the service, one at a time.
-
-    Attributes
-    ----------
-    catalog
-        The catalog with the jobs.
-    name
-        Name of the worker in the log.
-    over
-        Event that is set when the worker must end; the worker then returns its current job to the
-        queue.
-    keep
-        How long files of expired or revoked releases are kept; None keeps them for ever.
+    """A program that does the background jobs of the service, one at a time. When `over` is set,
+    the worker returns its current job to the queue and ends. `keep` says how long files of expired
+    or revoked releases are kept; None keeps them for ever.
     """
 
     catalog: Catalog
@@ -94,8 +84,8 @@ class Worker:
         return True
 
     def _fail(self, job_id: str, attempt: int, error: Exception) -> None:
-        """Record that a job failed. The text of an unexpected error is not stored, because it may
-        contain anything.
+        """Record that a job failed, without the text of an unexpected error, which may contain
+        anything.
         """
         expected = isinstance(error, AegisError)
         if not expected:
@@ -115,9 +105,7 @@ class Worker:
             jobs.finish(session, life.job, life.attempt, {"candidates": len(listed)})
 
     def _leak(self, life: _Life) -> None:
-        """Audit a new protected summary, and store what it reveals, for the page of its data
-        set.
-        """
+        """Audit a new protected summary, and store what it reveals, for the page of its data set."""
         with self.catalog.database.reading() as session:
             task = jobs.current(session, life.job, life.attempt).task
         findings = self._limited("leak", task["key"], life)
@@ -156,9 +144,7 @@ class _Life(limited.ThrottledProgress):
     over: threading.Event
 
     def send(self, state: Mapping[str, Any]) -> None:
-        """Store the progress `state` of the job, so that no other worker gets it. Raise an error if
-        the job was cancelled or the worker must end.
-        """
+        """Store the progress of the job, so that no other worker gets it."""
         if self.over.is_set():
             raise _EndingError
         with self.catalog.database.writing() as session:

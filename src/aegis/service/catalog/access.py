@@ -111,20 +111,9 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Actor:
-    """The account or token that calls the service.
-
-    Attributes
-    ----------
-    account
-        Identifier of the account.
-    name
-        Name in the log.
-    roles
-        Roles of the account.
-    scopes
-        Actions that the token allows; None for a person who signed in.
-    token, until
-        The token and the time when it expires; None for a person.
+    """The account or token that calls the service, with its name in the log. `scopes` are the
+    actions that the token allows. They, the token and `until`, when it expires, are None for a
+    person.
     """
 
     account: str
@@ -141,10 +130,8 @@ class ActedOn:
 
     Attributes
     ----------
-    provider
-        Account of the data set's provider.
-    consumer
-        Account of the request's consumer, if there is a request.
+    provider, consumer
+        Accounts of the data set's provider and of the request's consumer, if there is a request.
     granted
         Roles that the actor has on the data set.
     visible
@@ -189,8 +176,8 @@ def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
 
 
 def scopes_of(actor: Actor) -> list[str]:
-    """Return the actions that the actor's roles allow on some object; a token of the actor can have
-    them as scopes.
+    """Return the actions that the actor's roles allow on some object: the scopes that a token may
+    have.
     """
     return [
         str(action) for action in Action if any(role in actor.roles for role in PERMISSIONS[action])

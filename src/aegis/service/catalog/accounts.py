@@ -1,7 +1,8 @@
 """Accounts with roles, browser sessions and tokens for programs.
 
 Passwords are stored as Argon2id hashes, secrets of sessions and tokens as SHA-256 hashes. These
-secrets are random, so they need no slower hash. See OWASP ASVS 5.0, chapters 6, 7 and 11.
+secrets are random, so they need no slower hash. See OWASP ASVS 5.0, chapters 6, 7 and 11. Where
+sessions end, `keep` is the secret of the one that stays open.
 """
 
 from __future__ import annotations
@@ -48,14 +49,8 @@ _ALIKE = str.maketrans({pair[0]: pair[1] for pair in _PAIRS.split()})
 
 @dataclass(frozen=True)
 class OpenSession:
-    """A new browser session. Its secret is sent to the browser and not stored.
-
-    Attributes
-    ----------
-    secret
-        Value of the session cookie.
-    form_key
-        Key in the forms of this session that protects against forged forms.
+    """A new browser session. Its `secret`, the value of the session cookie, is sent to the browser
+    and not stored. `form_key` stands in the forms of this session, against forged forms.
     """
 
     secret: str
@@ -64,14 +59,8 @@ class OpenSession:
 
 @dataclass(frozen=True)
 class HalfOpen:
-    """A sign-in that is not complete: the password was right, but the code of the second factor is
-    still missing.
-
-    Attributes
-    ----------
-    secret
-        Secret that the caller must send together with the code. The secret alone does not open a
-        session.
+    """A sign-in that still misses the code of the second factor. The caller must send `secret`
+    together with the code; it does not open a session alone.
     """
 
     secret: str
@@ -93,28 +82,10 @@ def create(
 ) -> Account:
     """Create an account.
 
-    Parameters
-    ----------
-    session
-        A database session that may write.
-    name
-        The name to sign in with.
-    roles
-        The roles of the account.
-    password
-        At least 12 characters and not a common password; None for accounts that sign in at an
-        identity provider.
-    subject
-        Issuer and subject by which an identity provider knows the owner, or None.
-    by
-        The actor who creates the account; None for the command line on the service's machine.
-
-    Raises
-    ------
-    CatalogError
-        The name is taken or empty, a role is unknown, or the password is too weak.
-    NotAllowed
-        `by` may not administer accounts.
+    `password` is None for accounts that sign in at an identity provider, which knows their owner by
+    `subject` (issuer and subject). `by` is None for the command line on the service's machine.
+    Raise `CatalogError` if the name is taken or empty, a role is unknown, or the password is too
+    weak, and `NotAllowed` if `by` may not administer accounts.
     """
     if by is not None:
         authorise(by, Action.ACCOUNTS)
@@ -139,12 +110,9 @@ def check_new(name: str, roles: Iterable[str], password: str) -> None:
 
 
 def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Account:
-    """Replace the roles of an account. The new roles apply to its open sessions from the next call.
-
-    Raises
-    ------
-    WrongState
-        No account could administer accounts any more, or the identity provider sets the roles.
+    """Replace the roles of an account, also for its open sessions from the next call. Raise
+    `WrongState` if no account could administer accounts any more, or the identity provider sets the
+    roles.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
@@ -163,12 +131,8 @@ def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -
 
 
 def disable(session: Session, by: Actor, name: str) -> Account:
-    """Close an account, and end its sessions and tokens.
-
-    Raises
-    ------
-    WrongState
-        No account could administer accounts any more.
+    """Close an account, and end its sessions and tokens. Raise `WrongState` if no account could
+    administer accounts any more.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
@@ -194,7 +158,6 @@ def reopen(session: Session, by: Actor, name: str) -> Account:
 
 def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False) -> dict[str, int]:
     """End all sessions of an account, and on request its tokens; return how many of each ended.
-
     `by` must be allowed to administer accounts.
     """
     authorise(by, Action.ACCOUNTS)
@@ -207,11 +170,7 @@ def end_sessions(session: Session, by: Actor, name: str, *, tokens: bool = False
 def end_own_sessions(
     session: Session, by: Actor, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
-    """End the actor's sessions except one, and on request the actor's tokens. Return how many of
-    each ended.
-
-    `keep` is the secret of the session that stays open.
-    """
+    """End the actor's other sessions, and on request tokens; return how many of each ended."""
     authorise(by, Action.OWN_ACCOUNT)
     ended = end_all(session, account_of(session, by), keep=keep, tokens=tokens)
     append(session, by.name, "sessions ended", account=by.name, ended=ended)
@@ -241,9 +200,7 @@ def account_of(session: Session, by: Actor) -> Account:
 def end_all(
     session: Session, account: Account, *, keep: str = "", tokens: bool = False
 ) -> dict[str, int]:
-    """End an account's incomplete sign-ins, its sessions except the one with the secret `keep` and,
-    with `tokens`, its tokens.
-
+    """End an account's incomplete sign-ins, its other sessions and, with `tokens`, its tokens.
     Return how many sessions and tokens were ended.
     """
     opened = delete(SignIn).where(SignIn.account_id == account.id, SignIn.hash != hash_of(keep))
@@ -300,24 +257,9 @@ def sign_in(
     """Check name and password; return a session or, with a second factor, an incomplete sign-in.
 
     For an unknown name, the answer is the same as for a wrong password, and takes as long. The slow
-    hash is computed outside of transactions, so that guessing does not block other callers.
-
-    Parameters
-    ----------
-    database
-        The database of the catalog.
-    name, password
-        The name and password that were entered.
-    address
-        The address of the caller.
-
-    Raises
-    ------
-    NotSignedIn
-        Name and password do not match.
-    TooOften
-        Too many wrong passwords for this name came from this address. Callers from other addresses
-        need not wait.
+    hash is computed outside of transactions, so that guessing does not block other callers. Raise
+    `NotSignedIn` if name and password do not match, and `TooOften` if too many wrong passwords for
+    this name came from this `address`. Callers from other addresses need not wait.
     """
     if not _knows(database, name, password, address):
         raise NotSignedIn(
@@ -339,12 +281,7 @@ def sign_in(
 
 def complete(database: Database, half: str, code: str) -> OpenSession:
     """Complete the sign-in with the secret `half` by a code of the second factor or a recovery
-    code; return its session.
-
-    Raises
-    ------
-    NotSignedIn
-        The code is wrong or was used before, or the sign-in has expired.
+    code. Raise `NotSignedIn` if the code is wrong or was used before, or the sign-in has expired.
     """
     opened = None
     with database.writing() as session:
@@ -370,15 +307,9 @@ def complete(database: Database, half: str, code: str) -> OpenSession:
 
 
 def require_password(database: Database, by: Actor, password: str, *, address: str = "") -> None:
-    """Raise an error unless this is the actor's password. Changes to sign-in settings require this
-    check.
-
-    Raises
-    ------
-    NotAllowed
-        The password is wrong, or the account signs in at an identity provider.
-    TooOften
-        Too many wrong passwords came from this address.
+    """Check the actor's password, which changes to sign-in settings require. Raise `NotAllowed` if
+    it is wrong or the account signs in at an identity provider, and `TooOften` if too many wrong
+    passwords came from this address.
     """
     authorise(by, Action.OWN_ACCOUNT)
     with database.reading() as session:
@@ -395,14 +326,8 @@ def change_password(
     database: Database, by: Actor, password: str, new: str, *, keep: str = "", address: str = ""
 ) -> OpenSession | None:
     """Change the actor's password. The session with the secret `keep` gets a new secret, and all
-    other sessions end.
-
-    Raises
-    ------
-    NotAllowed
-        The current password is wrong.
-    CatalogError
-        The new password is too weak.
+    others end. Raise `NotAllowed` if the current password is wrong, and `CatalogError` if the new
+    one is weak.
     """
     require_password(database, by, password, address=address)
     if new == password:
@@ -421,9 +346,7 @@ def change_password(
 
 
 def _knows(database: Database, name: str, password: str, address: str) -> bool:
-    """Return whether name and password match. If not, count a failed attempt for this name and
-    address.
-    """
+    """Return whether name and password match. If not, count a failed attempt for name and address."""
     key = guessing.key_of(address, name)
     with database.writing() as session:
         account = session.scalar(select(Account).where(Account.name == name))
@@ -447,25 +370,11 @@ def _half(session: Session, account: Account) -> HalfOpen:
 def sign_in_elsewhere(
     session: Session, subject: str, name: str, roles: Iterable[str] | None = None
 ) -> OpenSession:
-    """Open a session for a person whom an identity provider has identified.
+    """Open a session for a person whom an identity provider has identified by `subject` (issuer and
+    subject). Raise `NotSignedIn` if the account is closed.
 
-    A new account has no roles, unless the provider states them.
-
-    Parameters
-    ----------
-    session
-        A database session that may write.
-    subject
-        Issuer and subject, which identify the person.
-    name
-        Name for a new account; if it is taken, another name is used.
-    roles
-        Roles according to the provider; None if admins of this service assign roles.
-
-    Raises
-    ------
-    NotSignedIn
-        The account is closed.
+    A new account gets this name, or another one if the name is taken. `roles` are those that the
+    provider states; with None, admins of this service assign roles.
     """
     account = session.scalar(select(Account).where(Account.subject == subject))
     if account is None:
@@ -477,7 +386,7 @@ def sign_in_elsewhere(
 
 
 def _claim(session: Session, account: Account, roles: Iterable[str] | None) -> None:
-    """Set an account's roles to those that its identity provider states (`roles`); None leaves them
+    """Set an account's roles to those that its identity provider states; None leaves them
     unchanged.
     """
     account.roles_claimed = roles is not None
@@ -550,10 +459,8 @@ def _skeleton(name: str) -> str:
 
 def _may_deceive(name: str) -> bool:
     """Return whether a name mixes alphabets or has invisible characters, so that it can look like
-    another.
-
-    Only alphabets with capitals count, because their letters look alike; names in Japanese, for
-    example, mix scripts.
+    another. Only alphabets with capitals count, because their letters look alike; names in
+    Japanese, for example, mix scripts.
     """
     normalised = unicodedata.normalize("NFKC", name)
     alphabets = {unicodedata.name(c).split()[0] for c in normalised if c.lower() != c.upper()}
@@ -572,12 +479,8 @@ def open_session(session: Session, account: Account) -> OpenSession:
 
 
 def session_of(session: Session, secret: str) -> SignIn:
-    """Return the session to which a cookie belongs, with the current state of its account.
-
-    Raises
-    ------
-    NotSignedIn
-        There is no such session, it has ended, or its account is closed.
+    """Return the session of a cookie, with the current state of its account. Raise `NotSignedIn` if
+    there is no such session, it has ended, or its account is closed.
     """
     opened = session.get(SignIn, hash_of(secret))
     moment = now()
@@ -592,9 +495,7 @@ def session_of(session: Session, secret: str) -> SignIn:
 
 
 def is_stale(opened: SignIn) -> bool:
-    """Return whether the last recorded use of a session is so old that `touch` should be called.
-    The use is not recorded at each call, to save writes.
-    """
+    """Return whether `touch` should be called. It is not called at each use, to save writes."""
     return now() - opened.seen > _SEEN_EVERY
 
 
@@ -606,14 +507,8 @@ def touch(session: Session, secret: str) -> None:
 
 
 def confirm_factor(database: Database, by: Actor, code: str, *, keep: str = "") -> list[str]:
-    """Turn the actor's second factor on with a code; return the recovery codes.
-
-    All sessions of the account end, except the one with the secret `keep`.
-
-    Raises
-    ------
-    CatalogError
-        The code does not match the key.
+    """Turn the actor's second factor on with a code, and end all other sessions of the account;
+    return the recovery codes. Raise `CatalogError` if the code does not match the key.
     """
     authorise(by, Action.OWN_ACCOUNT)
     with database.writing() as session:
@@ -649,16 +544,10 @@ def actor_of(account: Account, token: Token | None = None) -> Actor:
 def make_token(
     session: Session, by: Actor, name: str, scopes: Sequence[str], *, days: int = 90
 ) -> tuple[Token, str]:
-    """Create a token with some of its creator's permissions; return the token and its secret.
-
-    If another token creates a token, the new token ends when the other one expires or is revoked.
-
-    Raises
-    ------
-    NotAllowed
-        A scope is not among the caller's permissions.
-    CatalogError
-        A scope is unknown, no scope is given, or the time is not 1 to 365 days.
+    """Create a token with some of its creator's permissions; return the token and its secret. If
+    another token creates it, it ends when that one expires or is revoked. Raise `NotAllowed` if a
+    scope is not among the caller's permissions, and `CatalogError` if a scope is unknown, no scope
+    is given, or the time is not 1 to 365 days.
     """
     authorise(by, Action.OWN_TOKENS)
     actions = [str(action) for action in Action]
@@ -714,12 +603,8 @@ _BY_HASH = select(Token).where(Token.hash == bindparam("hash"))
 
 
 def token_actor(session: Session, secret: str) -> Actor:
-    """Return the actor for a token.
-
-    Raises
-    ------
-    NotSignedIn
-        The token is unknown, revoked or expired.
+    """Return the actor for a token. Raise `NotSignedIn` if the token is unknown, revoked or
+    expired.
     """
     token = session.scalar(_BY_HASH, {"hash": hash_of(secret)})
     if token is None or token.account.disabled or not _lasts(session, token):

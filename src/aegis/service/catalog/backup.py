@@ -19,23 +19,10 @@ _PRIVATE = 0o600
 
 
 def backup(database: str, objects: str, folder: Path) -> int:
-    """Copy a catalog into a new folder; return the number of copied files.
-
-    The catalog may be in use: the copy has every file to which the copied database refers.
-
-    Parameters
-    ----------
-    database, objects
-        The SQLite file, and the folder of the catalog's files.
-    folder
-        The target folder, which must not exist.
-
-    Raises
-    ------
-    PolicyError
-        The catalog is not stored in files, or the folder exists.
-    DataError
-        There is no catalog, or it cannot be copied.
+    """Copy a catalog (an SQLite file and a folder of files) into a new folder; return the number of
+    copied files. The catalog may be in use: the copy has every file to which the copied database
+    refers. Raise `PolicyError` if the catalog is not stored in files, or the folder exists, and
+    `DataError` if there is no catalog, or it cannot be copied.
     """
     _require_files(database, objects)
     if not Path(database).is_file():
@@ -61,14 +48,9 @@ def backup(database: str, objects: str, folder: Path) -> int:
 
 
 def restore(folder: Path, database: str, objects: str) -> int:
-    """Restore a catalog from a backup; return the number of restored files.
-
-    Raises
-    ------
-    PolicyError
-        A database or folder exists already at the target, or the target is a URL.
-    DataError
-        The folder has no backup, or an incomplete one.
+    """Restore a catalog from a backup; return the number of restored files. Raise `PolicyError` if
+    a database or folder exists already at the target, or the target is a URL, and `DataError` if
+    the folder has no backup, or an incomplete one.
     """
     _require_files(database, objects)
     for path in (Path(database), Path(objects)):

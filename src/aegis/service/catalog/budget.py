@@ -23,13 +23,10 @@ COMMITTED = "committed"
 
 @dataclass(frozen=True)
 class BudgetLeft:
-    """The privacy budget of a population (the people whom one or more data sets describe): the
-    epsilon spent, reserved and allowed.
+    """The privacy budget of a population (the people whom one or more data sets describe).
 
     Attributes
     ----------
-    population
-        Name of the population.
     spent, reserved
         Epsilon of all existing outputs, and epsilon of all work in progress.
     ceiling
@@ -49,8 +46,8 @@ class BudgetLeft:
 
 
 def balance(session: Session, data_set: DataSet) -> BudgetLeft:
-    """Return the spent and remaining budget of the population that a data set describes. The
-    ceiling of a provider who is not the population's owner limits only that provider.
+    """Return the budget of the population that a data set describes. The ceiling of a provider who
+    is not the population's owner limits only that provider.
     """
     population = data_set.population
     summed = (
@@ -71,13 +68,8 @@ def balance(session: Session, data_set: DataSet) -> BudgetLeft:
 
 def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) -> SpendRecord | None:
     """Reserve epsilon for a job, once for all its attempts; return None if the job costs nothing.
-
-    Raises
-    ------
-    WrongState
-        The reservation would exceed the largest epsilon that the provider allows (the ceiling).
-    NotAllowed
-        The population belongs to another provider, who has not given consent.
+    Raise `WrongState` if the reservation would exceed the largest epsilon that the provider allows,
+    and `NotAllowed` if the population belongs to another provider, who has not given consent.
     """
     population = data_set.population
     if epsilon <= 0:
@@ -113,10 +105,8 @@ def give_back(session: Session, job_id: str) -> None:
 
 
 def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
-    """Return the reservations and costs in the budget of a data set's population, oldest first.
-
-    If the data set's provider owns the population, these are the entries of all data sets of the
-    population, else only those of this provider's data sets.
+    """Return the reservations and costs in the budget of a data set's population, oldest first: of
+    all its data sets if this data set's provider owns it, else only of this provider's.
     """
     query = select(SpendRecord).where(SpendRecord.population == data_set.population)
     if not _owns(session, data_set):
@@ -128,9 +118,8 @@ def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
 
 
 def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
-    """Return the releases that use the budget of a data set's population, oldest first. If the data
-    set's provider does not own the population, only releases of this provider's data sets are
-    returned.
+    """Return the releases that use the budget of a data set's population, oldest first; of which
+    data sets, `entries` says.
     """
     query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
     if not _owns(session, data_set):

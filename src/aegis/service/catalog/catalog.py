@@ -39,16 +39,8 @@ class UploadLimits:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Storage of data sets, requests and releases; every call checks the permissions of its actor.
-
-    Attributes
-    ----------
-    database
-        The database.
-    objects
-        The store of protected summaries and masked files.
-    limits
-        Limits of one upload.
+    """Storage of data sets, requests and releases: a database, and a store (`objects`) of protected
+    summaries and masked files. Every call checks the permissions of its actor.
     """
 
     database: Database
@@ -72,8 +64,6 @@ class Catalog:
             Path of an SQLite file, or a URL such as postgresql://aegis@db/catalog.
         objects
             A folder or URL for files; by default a folder next to the SQLite file.
-        limits
-            Limits of one upload.
         connections
             Number of database connections that stay open.
         """

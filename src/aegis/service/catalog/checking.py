@@ -1,5 +1,4 @@
-"""Check on the table whether a configuration meets the rule, alone and together with earlier
-releases.
+"""Check on the table whether a configuration meets the rule, alone and with earlier releases.
 
 The agent makes this check next to the data. Its answer has the form of a certificate: a
 configuration and verdicts on it. It contains the size of the smallest class, and of no other class.
@@ -41,10 +40,6 @@ def check(
 
     Parameters
     ----------
-    table
-        The table with its rows; a path or an open source.
-    policy
-        Roles, candidate masks and the rule.
     listed
         Configurations as YAML, best first.
     certificates
@@ -54,8 +49,6 @@ def check(
         The measure of utility in the answer; by default the policy's measure.
     may_search
         Whether to search all combinations of masks if no listed configuration meets the rule.
-    progress
-        Receives one step per stage.
 
     Raises
     ------

@@ -45,20 +45,15 @@ class LoggedState:
 
     Attributes
     ----------
-    data_sets
-        The logged fields of each data set.
-    requests
-        State of each request.
-    grants
-        All grants, each with data set, account and role.
+    data_sets, requests, releases
+        The logged fields of each data set, state of each request, and digest of the file of each
+        released request.
+    grants, approvals
+        All grants (data set, account, role), and all approvals (request, account, step).
     versions
         Digest of each summary, by data set and version number.
     roles, closed
         Roles of each account, and closed accounts.
-    approvals
-        All approvals, each with request, account and step.
-    releases
-        Digest of each released file, by request.
     removed
         Requests whose release ended and whose file was then deleted.
     populations

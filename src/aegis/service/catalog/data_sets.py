@@ -71,28 +71,21 @@ def register(
     population: str = "",
     **about: Any,
 ) -> DataSet:
-    """Register a data set; until it is published, only its provider sees it.
+    """Register a data set; until it is published, only its provider (`by`) sees it. Raise
+    `CatalogError` if the name is taken or malformed, or a number is out of range.
 
     Parameters
     ----------
-    session
-        A database session that may write.
-    by
-        The provider.
     identifier
         Name of the data set in URLs: small letters, digits and hyphens.
     source
         Name of the table in the file of the provider's agent; not a path or URL.
     public_key
         The Ed25519 public key, in hexadecimal, of the agent that signs uploads.
-    title, population, about
-        The title, the name of the population that the data set is about (by default the name of the
-        data set), and other fields that can be changed later.
-
-    Raises
-    ------
-    CatalogError
-        The name is taken or malformed, or a number is out of range.
+    population
+        Name of the population that the data set is about; by default the name of the data set.
+    about
+        Other fields that can be changed later.
     """
     authorise(by, Action.REGISTER)
     _check_names(session, identifier, source, public_key)
@@ -144,9 +137,7 @@ def require_key(public_key: str) -> None:
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
-    """Set fields of a data set, which `about` has by name. Only the data set's provider may set its
-    terms (`TERMS`).
-    """
+    """Set fields of a data set. Only its provider may set its terms (`TERMS`)."""
     data_set = authorised(session, by, Action.EDIT_DATA_SET, identifier)
     terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
     if terms and data_set.provider_id != by.account:
@@ -167,22 +158,11 @@ def terms_of(data_set: DataSet) -> dict[str, Any]:
 
 def rotate(session: Session, by: Actor, rotation: Mapping[str, Any]) -> int:
     """Replace the signing key of the actor's agent; return the number of data sets with the new
-    key.
+    key. Signatures by the old key can still be verified.
 
-    Signatures by the old key can still be verified.
-
-    Parameters
-    ----------
-    session, by
-        A database session that may write, and the provider.
-    rotation
-        The public keys `old` and `new` in hexadecimal, and `signatures`, in which both keys sign
-        the bytes of `rotation_of`.
-
-    Raises
-    ------
-    CatalogError
-        A signature is missing or not valid for these keys.
+    `rotation` has the public keys `old` and `new` in hexadecimal, and `signatures`, in which both
+    keys sign the bytes of `rotation_of`. Raise `CatalogError` if a signature is missing or not
+    valid.
     """
     authorise(by, Action.WORK, ActedOn(provider=by.account))
     old, new = str(rotation.get("old")), str(rotation.get("new"))
@@ -287,9 +267,8 @@ def grants(session: Session, data_set: DataSet) -> list[tuple[str, str]]:
 def add_version(
     session: Session, by: Actor, identifier: str, version: Version, *, label: str | None = None
 ) -> Version:
-    """Number and store a new version of a data set: a new summary with its policy.
-
-    The caller then sends back unreleased requests for earlier versions with `requests.drift`.
+    """Number and store a new version of a data set: a new summary with its policy. The caller then
+    sends back unreleased requests for earlier versions with `requests.drift`.
     """
     data_set = authorised(session, by, Action.UPLOAD_SUMMARY, identifier)
     data_set.label = label or data_set.label
@@ -316,9 +295,7 @@ def newest(session: Session, identifier: str) -> Version | None:
 
 
 def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version]:
-    """Return the newest version of each of several data sets, by the data set's name, without its
-    policy. Data sets without a version are left out.
-    """
+    """Return the newest version of each of several data sets that have one, without its policy."""
     newest = session.scalars(_NEWEST_OF, {"data_sets": list(identifiers)})
     return {version.data_set_id: version for version in newest}
 
@@ -331,14 +308,8 @@ def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
 
 
 def authorised(session: Session, by: Actor, action: Action, identifier: str) -> DataSet:
-    """Return a data set after checking that the actor may do this action on it.
-
-    Raises
-    ------
-    NotThere
-        There is no such data set, or the actor may not see it.
-    NotAllowed
-        The actor may see it, but not do this action.
+    """Return a data set on which the actor may do this action. Raise `NotThere` if there is no such
+    data set that the actor may see, and `NotAllowed` if the actor may only see it.
     """
     data_set = session.get(DataSet, identifier)
     if data_set is None:
@@ -354,9 +325,8 @@ def authorised(session: Session, by: Actor, action: Action, identifier: str) -> 
 def search(
     session: Session, by: Actor, words: str = "", *, offset: int = 0, limit: int = 50
 ) -> tuple[Sequence[DataSet], int]:
-    """Return a page of the data sets that the actor may see, and their total number.
-
-    All `words` must be in the name, title, description, label or a column's name.
+    """Return a page of the data sets that the actor may see, and their total number. All `words`
+    must be in the name, title, description, label or a column's name.
     """
     authorise_some(by, Action.BROWSE)
     conditions: list[ColumnElement[bool]] = []
@@ -389,9 +359,7 @@ def search(
 def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
 ) -> ActedOn:
-    """Return the properties of a data set, and of a request for it, that decide whether the actor
-    may act on them.
-    """
+    """Return what decides whether the actor may act on a data set, or on a request for it."""
     granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
     return _subject(data_set, granted, request)
 

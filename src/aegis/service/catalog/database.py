@@ -31,19 +31,9 @@ _WRITERS = 0x41454749
 
 
 class Database:
-    """The database of the catalog.
-
-    Parameters
-    ----------
-    url
-        URL as SQLAlchemy reads it, or the path of an SQLite file.
-    connections
-        Number of connections that stay open: one for each thread that uses the database.
-
-    Raises
-    ------
-    EngineError
-        The database cannot be reached, or the URL names an unknown kind of database.
+    """The database of the catalog. `url` is a URL as SQLAlchemy reads it, or the path of an SQLite
+    file. `connections` stay open, one for each thread that uses the database. Raise `EngineError`
+    if the database cannot be reached, or the URL names an unknown kind of database.
     """
 
     def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
@@ -61,9 +51,8 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Yield a session that may write, and commit its transaction at the end. Only one such
-        session is open at any time: writers wait for each other, so that the log is one chain and
-        decisions use the current state.
+        """Yield a session that may write, and commit its transaction at the end. Writers wait for
+        each other, so that the log is one chain and decisions use the current state.
         """
         if not self._writers.acquire(timeout=_PATIENCE):
             raise EngineError(
@@ -89,9 +78,7 @@ class Database:
         self.engine.dispose()
 
     def _migrate(self) -> None:
-        """Create the tables, or update those of an older catalog to this version of Aegis, in one
-        transaction.
-        """
+        """Create the tables, or update those of an older version of Aegis, in one transaction."""
         settings = Config()
         settings.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
         try:
@@ -150,7 +137,7 @@ def _open(url: str, connections: int) -> Engine:
 
 
 def _make_private(path: str | None) -> None:
-    """Create the database file so that only its owner can read it. SQLite's further files get the
+    """Create the database file so that only its owner can read it. SQLite gives its other files the
     same permissions.
     """
     if not path or path == ":memory:":

@@ -46,8 +46,8 @@ _LOOKED_AT = 1 << 20
 
 
 def signed_part(kind: str, job: str, attempt: int, **digests: str) -> bytes:
-    """Return the bytes that an agent signs for an upload: the kind of upload, the job, the attempt,
-    and the digests of the uploaded files, as text.
+    """Return the bytes that an agent signs for an upload: its kind, the job, the attempt, and the
+    digests of the uploaded files, as text.
     """
     return canonical({"kind": kind, "job": job, "attempt": attempt, **digests})
 
@@ -62,14 +62,9 @@ def summary(
     bundle: bytes,
     signature: Mapping[str, Any],
 ) -> Version:
-    """Accept a protected summary (`bundle`) as the newest version of its data set; return the
-    version.
-
-    Raises
-    ------
-    CatalogError
-        The summary is not protected, is not signed by the data set's agent, or was made for another
-        policy.
+    """Accept a protected summary (`bundle`) as the newest version of its data set. Raise
+    `CatalogError` if the summary is not protected, is not signed by the data set's agent, or was
+    made for another policy.
     """
     if len(bundle) > catalog.limits.summary:
         raise TooLarge(
@@ -107,16 +102,11 @@ def checked(
     catalog: Catalog, by: Actor, job_id: str, attempt: int, answer: Mapping[str, Any]
 ) -> Request:
     """Store the configuration that the agent has checked, and whether it meets the rule, alone and
-    together with earlier releases.
+    together with earlier releases. If the request is no longer in review, cancel the job, so that
+    no agent repeats it. Raise `CatalogError` if the answer is malformed, or is about another
+    configuration.
 
-    If the request is no longer in review, the job is cancelled, so that no agent repeats it. The
-    answer is compared with the job before a session that may write is open, because this takes
-    seconds for a long one.
-
-    Raises
-    ------
-    CatalogError
-        The answer is malformed, or is about another configuration.
+    A long answer takes seconds to compare with the job, so this is done before a session may write.
     """
     with catalog.database.reading() as session:
         job, request = _checking(session, by, job_id, attempt)
@@ -151,14 +141,9 @@ def release(
     certificate: str,
     signature: Mapping[str, Any],
 ) -> ReleaseRecord:
-    """Verify and accept a masked file with its certificate.
-
-    Raises
-    ------
-    CatalogError
-        The signature, the certificate or the file does not match the approved release.
-    WrongState
-        Another attempt at the job has begun.
+    """Verify and accept a masked file with its certificate. Raise `CatalogError` if the signature,
+    the certificate or the file does not match the approved release, and `WrongState` if another
+    attempt at the job has begun.
     """
     _check_upload(catalog, file_name, content, certificate)
     digest = sha256_of(content)
@@ -234,16 +219,14 @@ def require_agent(session: Session, by: Actor, job_id: str) -> DataSet:
 
 
 def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
-    """Return the public key that verifies a release: the key that the agent had when it made the
-    release.
-    """
+    """Return the public key that the agent had when it made a release."""
     signed = str(release_made.signature["signature"].get("key"))
     return signed if signed in data_set.former_keys else data_set.public_key
 
 
 def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
     """Return one line for each mismatch between a stored release, its certificate, and its
-    signature by the key `public_key`.
+    signature.
     """
     wrong = []
     content = catalog.objects.get(release_made.object_key)
@@ -279,8 +262,8 @@ def _job(
 
 
 def _require_signature(data_set: DataSet, signed: bytes, fields: Mapping[str, Any]) -> Signature:
-    """Return the signature in the `fields` of an upload. Raise an error unless it is a
-    signature of the bytes `signed` by the data set's agent.
+    """Return the signature in the `fields` of an upload; raise an error unless the data set's agent
+    has signed the bytes `signed`.
     """
     signature = Signature.of(fields.get("signature", fields))
     if not verify_bytes(signed, signature, PublicKey(bytes.fromhex(data_set.public_key))):
@@ -293,8 +276,7 @@ def _require_signature(data_set: DataSet, signed: bytes, fields: Mapping[str, An
 
 def _require_certificate(text: str, digest: str, rows: int | None, request: Request) -> None:
     """Raise an error unless a certificate says that the rule is met, and is about the approved
-    masks and the uploaded file. `digest` is the digest of this file, and `rows` its number of rows
-    (None: unknown).
+    masks and the file with this digest and number of rows (None: unknown).
     """
     try:
         document = json.loads(text)
@@ -344,8 +326,8 @@ def _utility(certificate: str) -> UtilityFigure | None:
 
 
 def _approved(stated_masks: Any, approved_masks: Mapping[str, Mask]) -> bool:
-    """Return whether the masks that a certificate states are the approved ones. The certificate
-    leaves out learnt values that the release does not show.
+    """Return whether the masks of a certificate, which leaves out learnt values that the release
+    does not show, are the approved ones.
     """
     if not isinstance(stated_masks, Mapping) or stated_masks.keys() != approved_masks.keys():
         return False
@@ -369,7 +351,7 @@ def _masked(request: Request, file_name: str, content: bytes, certificate: str) 
 
 
 def _require_file(catalog: Catalog, masked: MaskedFile) -> None:
-    """Compare the masked file with the approved release, in a separate process; raise an error if
+    """Compare the masked file with the approved release in a separate process; raise an error if
     they differ.
     """
     wrong = limited.run("verify", catalog.limits.work, masked=masked)
@@ -382,14 +364,8 @@ def _require_file(catalog: Catalog, masked: MaskedFile) -> None:
 
 def rows_in(file_name: str, content: bytes, limits: UploadLimits) -> int | None:
     """Return the number of rows that a masked file states about itself; None for text files, which
-    state none.
-
-    Raises
-    ------
-    CatalogError
-        The file does not have the format of its extension.
-    TooLarge
-        The unpacked file would be larger than allowed.
+    state none. Raise `CatalogError` if the file does not have the format of its extension, and
+    `TooLarge` if the unpacked file would be larger than allowed.
     """
     if Path(file_name).suffix.lower() == ".csv":
         start = content[:_LOOKED_AT]

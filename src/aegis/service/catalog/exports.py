@@ -32,16 +32,8 @@ _START = 1 << 16
 
 @dataclass(frozen=True)
 class Field:
-    """Name, type and role of a column in an exported description.
-
-    Attributes
-    ----------
-    name
-        Name of the column.
-    kind
-        `integer`, `number`, `boolean`, `date`, `datetime` or `string`.
-    role
-        Role in the policy; empty if the policy does not list the column.
+    """A column in an exported description. `kind` is `integer`, `number`, `boolean`, `date`,
+    `datetime` or `string`. The role is empty if the policy does not list the column.
     """
 
     name: str
@@ -62,8 +54,7 @@ class Described:
     fields
         The columns of the data set or of the released file.
     file, media, download
-        For a release: the masked file, its media type and its download URL. For a data set: None
-        and empty texts.
+        The masked file, its media type and its download URL; None and empty texts for a data set.
     """
 
     identifier: str
@@ -102,8 +93,8 @@ def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
 def of_release(
     release: ReleaseRecord, data_set: DataSet, version: Version, objects: Objects, origin: str
 ) -> Described:
-    """Return the description of a release for export, with the columns of its file; `origin` is the
-    URL of the service.
+    """Return the description of a release with the columns of its file. `origin` is the service's
+    URL.
     """
     entry = of_data_set(data_set, version, origin)
     roles = {field.name: field.role for field in entry.fields} | {data_set.label: "label"}
@@ -180,10 +171,8 @@ _CROISSANT_CONTEXT = {
 
 
 def croissant(entry: Described) -> dict[str, Any]:
-    """Write a description in Croissant 1.0.
-
-    The columns of a data set without a file are in `variableMeasured`, because Croissant's record
-    sets need a file.
+    """Write a description in Croissant 1.0. Croissant's record sets need a file, so the columns of
+    a data set are in `variableMeasured`.
     """
     document: dict[str, Any] = {
         "@context": _CROISSANT_CONTEXT,

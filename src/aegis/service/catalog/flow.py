@@ -37,14 +37,8 @@ def ask_summary(
     summary: with noise (`epsilon`, `delta`), or by the `threshold` of its counts.
 
     Comments are removed from the policy, because they can contain values of rows. A caller calls
-    `declared` with the policy before, without a session that may write.
-
-    Raises
-    ------
-    WrongState
-        The privacy budget of the data set's population is not sufficient.
-    PolicyError
-        The policy is not valid.
+    `declared` before it opens a session that may write. Raise `WrongState` if the privacy budget is
+    not sufficient, and `PolicyError` if the policy is not valid.
     """
     data_set = data_sets.authorised(session, by, Action.UPLOAD_SUMMARY, data_set_id)
     task: dict[str, Any] = {
@@ -62,15 +56,11 @@ def ask_summary(
 
 @lru_cache(maxsize=_READ)
 def declared(policy: str) -> str:
-    """Return the text of a policy of a summary, as Aegis writes it.
+    """Return the text of a policy of a summary, as Aegis writes it. Raise `PolicyError` if the
+    policy is not valid, or has weights.
 
     A long policy takes seconds, in which nobody else could write. So callers call this function
     before they open a session that may write; in this session, the result is cached.
-
-    Raises
-    ------
-    PolicyError
-        The policy is not valid, or has weights.
     """
     parsed = policy_of(policy)
     parsed.refuse_weight("A protected summary")
@@ -78,8 +68,8 @@ def declared(policy: str) -> str:
 
 
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
-    """Create a job in which the worker uses the protected summary to search for the best
-    configuration.
+    """Create a job in which the worker searches for the best configuration by the protected
+    summary.
     """
     request = requests.authorised(session, by, Action.REVIEW, request_id)
     requests.require_review(request)
@@ -88,14 +78,8 @@ def ask_search(session: Session, by: Actor, request_id: str) -> Job:
 
 def choose(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
     """Create a job in which the agent checks a configuration on the table. If the check succeeds,
-    the configuration is stored with the request.
-
-    Raises
-    ------
-    PolicyError
-        The configuration does not fit the policy of the data set.
-    CatalogError
-        The text contains several configurations.
+    the configuration is stored with the request. Raise `PolicyError` if the configuration does not
+    fit the policy of the data set, and `CatalogError` if the text contains several configurations.
     """
     request = read_choice(session, by, request_id, configuration)
     ask_check(session, request, [configuration], {"chosen_by": by.name}, may_search=False)
@@ -103,9 +87,8 @@ def choose(session: Session, by: Actor, request_id: str, configuration: str) -> 
 
 
 def read_choice(session: Session, by: Actor, request_id: str, configuration: str) -> Request:
-    """Return a request after checking that a configuration fits it, and that the actor may choose.
-
-    For a long configuration, see `declared`.
+    """Return a request if a configuration fits it and the actor may choose. For a long
+    configuration, see `declared`.
     """
     request = requests.authorised(session, by, Action.REVIEW, request_id)
     _fitting(configuration, request.version.policy)
@@ -127,15 +110,9 @@ def ask_check(
     may_search: bool,
 ) -> Job:
     """Create a job in which the agent looks for the first configuration in `listed` (YAML) that
-    meets the rule, alone and together with all earlier releases.
-
-    `about` states how the configurations were chosen. With `may_search`, the agent searches all
-    combinations of masks if none of them meets the rule.
-
-    Raises
-    ------
-    WrongState
-        The request is not in review.
+    meets the rule, alone and together with all earlier releases. With `may_search`, it searches all
+    combinations of masks if none of them does. `about` states how the configurations were chosen.
+    Raise `WrongState` if the request is not in review.
     """
     requests.require_review(request)
     before = requests.earlier(session, request)
@@ -162,14 +139,9 @@ def _enqueue(
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
-    """Create the job in which the agent makes an approved release.
-
-    If approved content has changed, the request is sent back instead.
-
-    Raises
-    ------
-    WrongState
-        The budget of the population is not sufficient for the noise of its masks.
+    """Create the job in which the agent makes an approved release. If approved content has changed,
+    send the request back instead. Raise `WrongState` if the budget of the population is not
+    sufficient for the noise of its masks.
     """
     return _started(session, requests.run(session, by, request_id))
 
@@ -209,10 +181,8 @@ def claim(session: Session, owner: str, program: str, *, provider: str | None = 
 
 
 def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool = False) -> None:
-    """Record that a job failed, on the job and on its request.
-
-    The epsilon of the job is refunded, unless noise was drawn (`spent`): then the failure itself
-    reveals something about the table.
+    """Record that a job failed, on the job and on its request. Refund its epsilon unless noise was
+    drawn (`spent`): then the failure itself reveals something about the table.
     """
     jobs.fail(session, job.id, job.attempt, reason)
     if spent:
@@ -221,8 +191,8 @@ def give_up(session: Session, by: Actor, job: Job, reason: str, *, spent: bool =
 
 
 def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
-    """For a job that ended without output, refund the epsilon that was reserved and, if it was to
-    make a release, mark the release as failed.
+    """For a job that ended without output, refund the epsilon that was reserved and mark its
+    release as failed.
     """
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
@@ -231,12 +201,8 @@ def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
 
 
 def retry_job(session: Session, by: Actor, job_id: str) -> Job:
-    """Create a job again after it failed or was cancelled. For releases, use `retry`.
-
-    Raises
-    ------
-    WrongState
-        The job waits, runs or is done, or the budget is not sufficient.
+    """Create a job again after it failed or was cancelled; for releases, use `retry`. Raise
+    `WrongState` if the job waits, runs or is done, or the budget is not sufficient.
     """
     job = authorised_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     if job.kind == "release" or job.state not in ("failed", "cancelled"):
@@ -257,13 +223,8 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
 def authorised_job(
     session: Session, by: Actor, job_id: str, of_request: Action, other: Action
 ) -> Job:
-    """Return a job if the actor may see it: may do the action `of_request` on the job's request or,
-    for a job without a request, the action `other` on its data set.
-
-    Raises
-    ------
-    NotThere
-        There is no such job that the actor may see.
+    """Return a job if the actor may do the action `of_request` on its request or, for a job without
+    a request, the action `other` on its data set; raise `NotThere` otherwise.
     """
     with jobs.visible_job(session, job_id, "See the request.") as job:
         if job.request_id is None:
@@ -275,17 +236,9 @@ def authorised_job(
 
 @lru_cache(maxsize=_READ)
 def policy_of(text: str) -> Policy:
-    """Return the policy in a YAML text.
-
-    The policy comes from another machine, so it must not refer to files or variables of this
-    machine.
-
-    Raises
-    ------
-    PolicyError
-        The policy is not valid.
-    CatalogError
-        The text is not a mapping, or it refers to a file or a variable.
+    """Return the policy in a YAML text. It comes from another machine, so it must not refer to
+    files or variables of this machine: raise `CatalogError` if it does or is not a mapping, and
+    `PolicyError` if the policy is not valid.
     """
     data = read_yaml(text, "the policy").data
     if not isinstance(data, Mapping):
@@ -296,9 +249,7 @@ def policy_of(text: str) -> Policy:
 
 
 def policy_in(data: Mapping[str, Any]) -> Policy:
-    """Return the policy in a mapping (`data`); raise an error if it is not valid or refers to files
-    or variables of this machine.
-    """
+    """Return the policy in a mapping; raise the errors of `policy_of`."""
     _require_self_contained(data)
     if data.get("population") is not None:
         raise CatalogError(
@@ -311,14 +262,8 @@ def policy_in(data: Mapping[str, Any]) -> Policy:
 
 
 def configuration_of(text: str, policy: Policy) -> Configuration:
-    """Return the only configuration in a YAML text.
-
-    Raises
-    ------
-    PolicyError
-        The configuration does not fit the policy.
-    CatalogError
-        The text has several configurations.
+    """Return the only configuration in a YAML text. Raise `PolicyError` if it does not fit the
+    policy, and `CatalogError` if there are several.
     """
     located = read_yaml(text, "the configuration")
     _require_self_contained(located.data)

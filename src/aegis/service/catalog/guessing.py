@@ -2,7 +2,8 @@
 
 The service counts wrong passwords for each pair of the caller's network and the account name that
 the caller enters, whether or not the account exists. Callers from other networks need not wait. The
-service counts an attempt before it compares the password, so simultaneous attempts count, too.
+service counts an attempt before it compares the password, so simultaneous attempts count, too. It
+stores only the hash (`key_of`) of network and name.
 """
 
 from __future__ import annotations
@@ -25,20 +26,13 @@ _FORGOTTEN = timedelta(days=1)
 
 
 def key_of(address: str, name: str) -> str:
-    """Return a hash of the network of an address and of an account's name. Wrong passwords are
-    counted under this hash, so that network and name are not stored.
-    """
+    """Return a hash of the network of an address and of an account's name."""
     return hashlib.sha256(f"{network_of(address)} {name.strip().casefold()}".encode()).hexdigest()
 
 
 def count(session: Session, key: str) -> bool:
-    """Count a wrong password under `key`, the hash of network and name. Return whether it is the
-    first one after which the caller must wait.
-
-    Raises
-    ------
-    TooOften
-        The caller must still wait; this attempt is not counted.
+    """Count a wrong password under `key`. Return whether it is the first after which the caller
+    must wait. Raise `TooOften` if the caller must still wait; this attempt is not counted.
     """
     moment = now()
     guess = session.get(Guess, key)
@@ -61,9 +55,7 @@ def count(session: Session, key: str) -> bool:
 
 
 def forget(session: Session, key: str) -> None:
-    """Delete the count of wrong passwords under `key` (the hash of network and name) after a right
-    password.
-    """
+    """Delete the count of wrong passwords under `key`, after a right one."""
     session.execute(delete(Guess).where(Guess.key == key))
 
 

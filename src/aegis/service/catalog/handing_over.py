@@ -18,32 +18,14 @@ from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulati
 def hand_over(
     session: Session, by: Actor, identifier: str, to: str, *, public_key: str | None = None
 ) -> DataSet:
-    """Transfer a data set to another provider; the agent of that provider then does its jobs.
+    """Transfer a data set to another provider; the agent of that provider then does its jobs. `by`
+    is the provider or an admin. Without `public_key`, that of the receiver's agent in hexadecimal,
+    the key stays the same. Signatures by the old key can still be verified.
 
-    If the provider (not an admin) transfers the data set, its jobs are cancelled and all roles on
-    it are revoked, so that the receiver's agent does not work for people whom the receiver did not
-    choose.
-
-    Parameters
-    ----------
-    session
-        A database session that may write.
-    by
-        The provider of the data set, or an admin.
-    identifier
-        The data set.
-    to
-        Name of the receiving account, which must be open and have the role of a provider.
-    public_key
-        The public key of the receiver's agent, in hexadecimal. If it is not given, the key stays
-        the same. Signatures by the old key can still be verified.
-
-    Raises
-    ------
-    NotAllowed
-        The population belongs to another provider, who has not admitted the receiving account.
-    WrongState
-        The account cannot have data sets, or already has this one.
+    If the provider transfers the data set, its jobs are cancelled and all roles on it are revoked,
+    so that the receiver's agent does not work for people whom the receiver did not choose. Raise
+    `NotAllowed` if the population belongs to another provider, who has not admitted the receiver.
+    Raise `WrongState` if the receiver cannot have data sets, or already has this one.
     """
     data_set = data_sets.authorised(session, by, Action.HAND_OVER, identifier)
     receiver = _receiver(session, to)
@@ -59,9 +41,8 @@ def hand_over(
 
 
 def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
-    """Transfer all data sets of a provider to another provider; return the names of the data sets.
-
-    `by` must be an admin.
+    """As an admin, transfer all data sets of a provider to another one; return the data sets'
+    names.
     """
     authorise(by, Action.ACCOUNTS)
     giver, receiver = named(session, name), _receiver(session, to)

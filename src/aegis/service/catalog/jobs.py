@@ -44,13 +44,8 @@ def enqueue(
     request_id: str | None = None,
     task: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Add a job for an agent or a worker (`program`) and return it. If the same job waits or runs
-    already, return that one.
-
-    Raises
-    ------
-    TooOften
-        Too many jobs of this data set are waiting.
+    """Return a job for an agent or a worker: the same job if one waits or runs already, else a new
+    one. Raise `TooOften` if too many jobs of this data set are waiting.
     """
     same = select(Job).where(
         Job.kind == kind,
@@ -74,18 +69,9 @@ def enqueue(
 
 
 def claim(session: Session, owner: str, program: str, *, provider: str | None = None) -> Job | None:
-    """Assign the oldest unassigned job to a program; return None if no job is unassigned.
-
-    Parameters
-    ----------
-    session
-        A database session that may write.
-    owner
-        Name of the process that claims the job.
-    program
-        "agent" or "worker".
-    provider
-        For agents: the account whose data sets they work for.
+    """Assign the oldest unassigned job for a `program` ("agent" or "worker") to the process
+    `owner`; return None if there is none. Agents work only for the data sets of the account
+    `provider`.
     """
     moment = now()
     signs.note(session, program, owner, provider)
@@ -105,13 +91,8 @@ def claim(session: Session, owner: str, program: str, *, provider: str | None = 
 
 
 def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, Any]) -> Job:
-    """Record that a program still works on a job (which extends its claim on the job), and store
-    the progress.
-
-    Raises
-    ------
-    WrongState
-        The job was cancelled or given to another program: stop working on it.
+    """Extend a program's claim on a job, and store the progress. Raise `WrongState` if the job was
+    cancelled or given to another program: stop working on it.
     """
     job = current(session, job_id, attempt)
     job.leased_until = now() + LEASE
@@ -138,12 +119,8 @@ def fail(session: Session, job_id: str, attempt: int, error: str) -> Job:
 
 
 def give_back(session: Session, job_id: str, attempt: int) -> Job:
-    """Return a running job to the queue, because the program that works on it shuts down.
-
-    Raises
-    ------
-    WrongState
-        The job was cancelled, or given to another program.
+    """Return a running job to the queue, because the program that works on it shuts down. Raise
+    `WrongState` if the job was cancelled, or given to another program.
     """
     job = current(session, job_id, attempt)
     job.state, job.leased_until = "queued", None
@@ -163,9 +140,7 @@ def cancel(session: Session, job: Job, by: str) -> bool:
 
 
 def over(session: Session) -> Sequence[Job]:
-    """Return the jobs that ended silently: they have used all attempts, and the program that worked
-    on the last one did not report in time.
-    """
+    """Return the jobs that have used all attempts, and whose last program did not report in time."""
     lost = select(Job).where(
         Job.state == "running", Job.leased_until < now(), Job.attempt >= MOST_ATTEMPTS
     )
@@ -191,8 +166,8 @@ def request_of(session: Session, job: Job) -> Request:
 @contextmanager
 def visible_job(session: Session, job_id: str, hint: str) -> Iterator[Job]:
     """Yield a job to code that checks whether an actor may see it. Raise `NotThere`, with this
-    `hint`, if there is no such job, or if that code raises `NotThere`, whose message would name the
-    job's data set.
+    `hint`, if there is no such job, or if that code raises `NotThere`, which would name the job's
+    data set.
     """
     job = session.get(Job, job_id)
     unknown = NotThere("There is no job of this number that you may see.", hint=hint)
@@ -205,24 +180,18 @@ def visible_job(session: Session, job_id: str, hint: str) -> Iterator[Job]:
 
 
 def latest(session: Session, *kinds: str, **of: str) -> Job | None:
-    """Return the newest job of these kinds, `of` a request (`request_id`) or a data set
-    (`data_set_id`).
-    """
+    """Return the newest job of these kinds, `of` a `request_id` or a `data_set_id`."""
     query = select(Job).filter_by(**of).where(Job.kind.in_(kinds))
     return session.scalars(query.order_by(Job.created.desc()).limit(1)).first()
 
 
 def under_way(session: Session, **of: str) -> Sequence[Job]:
-    """Return the jobs `of` a request (`request_id`) or a data set (`data_set_id`) that wait or
-    run.
-    """
+    """Return the jobs `of` a `request_id` or a `data_set_id` that wait or run."""
     return session.scalars(select(Job).filter_by(**of).where(_UNDER_WAY)).all()
 
 
 def tell(session: Session, by: str, job: Job, what: str, **detail: Any) -> None:
-    """Log that something (`what`, such as "cancelled") happened to a job. `by` is the name of the
-    actor.
-    """
+    """Log that something (`what`, such as "cancelled") happened to a job."""
     append(
         session,
         by,

@@ -50,14 +50,8 @@ _NEEDED = (
 
 @dataclass(frozen=True)
 class WorkLimits:
-    """The largest time and memory that a task may use in a separate process.
-
-    Attributes
-    ----------
-    seconds
-        Largest number of seconds, from start to answer.
-    memory
-        Largest memory of the process in bytes, on Linux; None for no limit.
+    """The most seconds, from start to answer, and on Linux the most bytes of memory (None: no
+    limit) that a task may use in a separate process.
     """
 
     seconds: float = 900.0
@@ -87,28 +81,13 @@ def run(
     say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
     **values: Any,
 ) -> Any:
-    """Do a task of `TASKS` in a separate process under limits, and return its answer.
+    """Do a task of `TASKS` with these arguments in a separate process under limits, and return its
+    answer. Without limits, do it in this process.
 
-    Parameters
-    ----------
-    task, values
-        Name of the task, and its arguments.
-    limits
-        The limits; None to work in this process, without limits.
-    alive
-        Function that is called once a second with the progress; if it raises an exception, the work
-        ends.
-    progress
-        Receives the progress if the work is done in this process; `alive` is then not used.
-    say
-        Receives each line of text that the task writes for people.
-
-    Raises
-    ------
-    LimitError
-        The work exceeded the limits, or ended without an answer.
-    AegisError
-        The error of the task.
+    `alive` is called once a second with the progress; if it raises an exception, the work ends. In
+    this process, `progress` is used instead. `say` receives each line of text that the task writes
+    for people. Raise `LimitError` if the work exceeded the limits, or ended without an answer, and
+    the error of the task.
     """
     if limits is None:
         return resolve_name(TASKS[task])(progress=progress, **values)
@@ -209,14 +188,9 @@ _OF_AGENT = ("job",)
 
 @dataclass
 class ReportedStep:
-    """A step of a job, with its progress as JSON values for other programs.
-
-    Attributes
-    ----------
-    state
-        The name of the step, the finished and the total units of work, and a note.
-    tell
-        Function that is called with `state` after each change.
+    """A step of a job, with its progress as JSON values for other programs. `state` has the name of
+    the step, the finished and the total units of work, and a note. `tell` is called after each
+    change.
     """
 
     state: dict[str, Any]
@@ -298,12 +272,8 @@ def limit_memory(memory: int) -> None:
     """Limit the memory of this process, on Linux.
 
     Call this after the libraries are loaded and have started their threads: some libraries retry
-    forever if a thread gets no memory at its start.
-
-    Raises
-    ------
-    LimitError
-        The limit leaves too little memory for the work.
+    forever if a thread gets no memory at its start. Raise `LimitError` if the limit leaves too
+    little memory for the work.
     """
     used = _memory_used()
     if memory - used < _LEAST:

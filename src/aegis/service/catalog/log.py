@@ -28,14 +28,10 @@ class LogCheck:
 
     Attributes
     ----------
-    entries
-        Number of entries.
     head
         Hash of the last entry. Store it elsewhere to detect later whether the log was rewritten.
-    broken
-        Number of the first entry that does not fit the chain, or None.
-    reason
-        Reason why the entry does not fit.
+    broken, reason
+        Number of the first entry that does not fit the chain, and why it does not fit; or None.
     """
 
     entries: int
@@ -80,14 +76,8 @@ def append(
 
 
 def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
-    """Check that each entry has the hash of the entry before it.
-
-    Parameters
-    ----------
-    entries
-        All entries, oldest first.
-    noted
-        The hash of an entry that somebody stored elsewhere; it must still be in the chain.
+    """Check that each entry, oldest first, has the hash of the entry before it, and that `noted`,
+    the hash of an entry that somebody stored elsewhere, is still in the chain.
     """
     previous, count = START, 0
     noted_occurs = noted is None or noted == START

@@ -23,14 +23,8 @@ from aegis.service.catalog.records import DataSet, LogEntry, Request
 
 @dataclass(frozen=True)
 class LogFilter:
-    """A filter of log entries.
-
-    Attributes
-    ----------
-    actor, action, data_set
-        Name of the actor, action and data set; empty for any.
-    since, until
-        First and last moment, both included; None for no limit.
+    """A filter of log entries. Empty texts match any actor, action or data set. The moments `since`
+    and `until` are included; None is no limit.
     """
 
     actor: str = ""
@@ -74,10 +68,8 @@ def actions(session: Session, by: Actor) -> Sequence[str]:
 
 
 def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
-    """Check the chain of hashes of the whole log. Everybody may do so, even without the right to
-    read all entries.
-
-    `noted` is the hash of an entry that somebody stored elsewhere; it must still be in the chain.
+    """Check the chain of hashes of the whole log, as `log.check` does. Everybody may do so, even
+    without the right to read all entries.
     """
     data_sets.authorise_some(by, Action.SEE_LOG)
     entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000)
@@ -86,12 +78,8 @@ def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
 
 def ping(session: Session) -> None:
     """Check that the database answers and can be written, as far as one can see without writing.
-
-    Raises
-    ------
-    EngineError
-        The file of the database is on a read-only disk or has no rights to write, or the server
-        takes no changes.
+    Raise `EngineError` if its file is on a read-only disk or cannot be written, or the server takes
+    no changes.
     """
     if session.get_bind().dialect.name == "sqlite":
         session.execute(text("SELECT 1"))

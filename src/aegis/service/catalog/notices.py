@@ -68,18 +68,9 @@ _EVENTS: Mapping[str, _Event] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Notice:
-    """A notice about a log entry, and the accounts that receive it.
-
-    Attributes
-    ----------
-    entry, hash
-        Number and hash of the entry; receivers can use the hash as identifier.
-    request, data_set
-        The request and the data set.
-    words
-        The event, or the action for which the request waits, in words.
-    to
-        Names of the accounts that receive the notice.
+    """A notice about a log entry (its number and hash, by which receivers can identify the notice),
+    and the names of the accounts that receive it. `words` say what happened, or for which action
+    the request waits.
     """
 
     entry: int
@@ -96,9 +87,7 @@ class Notice:
 
 
 def told_up_to(session: Session) -> int | None:
-    """Return the number of the last log entry for which notices were sent; None if there is
-    none.
-    """
+    """Return the number of the last entry for which notices were sent; None if there is none."""
     last = select(LogEntry).where(LogEntry.action == NOTICES_SENT).order_by(LogEntry.number.desc())
     entry = session.scalars(last.limit(1)).first()
     return None if entry is None else int(entry.detail["up_to"])
@@ -116,8 +105,8 @@ def begin(session: Session) -> int:
 
 
 def since(session: Session, up_to: int) -> list[tuple[int, Notice | None]]:
-    """Return the log entries after number `up_to` that can need a notice, oldest first: the number
-    of each, and its notice (None if nobody is to receive one).
+    """Return the number of each entry after `up_to` that can need a notice, oldest first, and its
+    notice (None if nobody is to receive one).
     """
     query = select(LogEntry).where(LogEntry.number > up_to, LogEntry.action.in_(_EVENTS))
     entries = session.scalars(query.order_by(LogEntry.number).limit(_MOST)).all()
@@ -125,18 +114,9 @@ def since(session: Session, up_to: int) -> list[tuple[int, Notice | None]]:
 
 
 def note(session: Session, notice: Notice, before: int, failed: Sequence[str]) -> bool:
-    """Record that a notice was sent; return False if another process recorded it first.
-
-    Parameters
-    ----------
-    session
-        A database session that may write.
-    notice
-        The sent notice.
-    before
-        Number of the log entry up to which notices had been sent before this one.
-    failed
-        Channels on which sending failed.
+    """Record that a notice was sent, and the channels on which it failed; return False if another
+    process recorded it first. `before` is the number of the entry up to which notices had been
+    sent.
     """
     if told_up_to(session) != before:
         return False

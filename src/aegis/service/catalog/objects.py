@@ -23,15 +23,9 @@ _RETRY = timedelta(seconds=20)
 
 
 class Objects:
-    """A file store in which each file has a key.
-
-    Parameters
-    ----------
-    location
-        A folder, which is created if it does not exist, or a URL that obstore supports
-        (`s3://bucket/prefix`).
-    retries
-        Number of retries if a store behind a URL does not answer.
+    """A file store in which each file has a key: a folder, which is created if it does not exist,
+    or a URL that obstore supports (`s3://bucket/prefix`), with a number of `retries` if it does not
+    answer.
     """
 
     def __init__(self, location: str, *, retries: int = 3) -> None:
@@ -54,7 +48,7 @@ class Objects:
 
     def put(self, kind: str, content: bytes) -> tuple[str, str]:
         """Store a file under a new key, which begins with its `kind`; return the key and the
-        SHA-256 of the content.
+        content's SHA-256.
         """
         digest = hashlib.sha256(content).hexdigest()
         key = f"{kind}/{digest[:2]}/{digest}-{uuid4().hex[:8]}"
@@ -80,7 +74,7 @@ class Objects:
             return bytes(obstore.get_range(self._store, key, start=start, end=end))
 
     def stream(self, key: str) -> Iterator[bytes]:
-        """Return the content of a file in pieces; raise `NotThere` at once if there is no file with
+        """Return the content of a file in pieces; raise `NotThere` at once if there is none with
         this key.
         """
         with _reading():
@@ -132,9 +126,7 @@ def _pieces(opened: Any) -> Iterator[bytes]:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Return a context manager that turns errors of the file store into `NotThere` and
-    `EngineError`.
-    """
+    """Return a context that turns errors of the file store into `NotThere` and `EngineError`."""
     try:
         yield
     except FileNotFoundError as error:

@@ -30,18 +30,8 @@ PATH = "/set-password"
 
 @dataclass(frozen=True)
 class MadeLink:
-    """A new password link; its secret is shown only once.
-
-    Attributes
-    ----------
-    account
-        Name of the account.
-    kind
-        `invitation` or `reset`.
-    secret
-        The secret that the person sends with the new password.
-    expires
-        When the link expires.
+    """A new password link: `invitation` or `reset`. Its `secret`, which the person sends with the
+    new password, is shown only once.
     """
 
     account: str
@@ -55,23 +45,14 @@ class MadeLink:
 
 
 def invite(session: Session, by: Actor, name: str, roles: Iterable[str]) -> MadeLink:
-    """Create an account without a password, and a link for setting one.
-
-    `by` must be allowed to administer accounts.
-    """
+    """As an admin, create an account without a password, and a link for setting one."""
     return _make(session, by, accounts.create(session, name, roles, by=by))
 
 
 def reset(session: Session, by: Actor, name: str) -> MadeLink:
     """Create a link for setting a new password. An account that has no password yet gets a new
-    invitation.
-
-    The old password is valid until the link is used. The second factor is not changed.
-
-    Raises
-    ------
-    WrongState
-        The account is closed, or signs in at an identity provider.
+    invitation. The old password is valid until the link is used; the second factor is not changed.
+    Raise `WrongState` if the account is closed, or signs in at an identity provider.
     """
     authorise(by, Action.ACCOUNTS)
     account = accounts.named(session, name)
@@ -85,16 +66,9 @@ def reset(session: Session, by: Actor, name: str) -> MadeLink:
 
 
 def redeem(database: Database, secret: str, password: str) -> str:
-    """Set the password with a link; return the account's name.
-
-    The link becomes invalid, and all sessions of the account end.
-
-    Raises
-    ------
-    NotThere
-        The link was used, replaced by another one, or has expired.
-    CatalogError
-        The password is too weak; the link can be used again.
+    """Set the password with a link, which becomes invalid; end all sessions of the account; return
+    its name. Raise `NotThere` if the link was used, replaced by another one, or has expired. Raise
+    `CatalogError` if the password is too weak; the link can be used again.
     """
     with database.reading() as session:
         name = _valid(session, secret).account.name

@@ -24,29 +24,16 @@ _HASHER = PasswordHasher()
 
 
 def hashed(password: str, name: str) -> str:
-    """Check the strength of a new password, and return the hash to store.
-
-    Parameters
-    ----------
-    password
-        The new password.
-    name
-        Name of the account; a password that consists of this name is refused.
-
-    Raises
-    ------
-    CatalogError
-        The password is too short, too long or common, or consists mostly of words such as the
-        account's name.
+    """Check the strength of a new password for the account `name`, and return the hash to store.
+    Raise `CatalogError` if it is too short, too long or common, or consists mostly of words such as
+    the name.
     """
     return _HASHER.hash(require_strong(password, name))
 
 
 def fits(stored: str | None, password: str) -> bool:
-    """Return whether a password matches the stored hash.
-
-    If there is no stored hash, the answer is False and takes the same time, so that it does not
-    reveal whether the account exists.
+    """Return whether a password matches the stored hash. Without a stored hash, the answer is False
+    and takes the same time, so that it does not reveal whether the account exists.
     """
     try:
         return _HASHER.verify(_decoy() if stored is None else stored, password) and bool(stored)
@@ -55,8 +42,8 @@ def fits(stored: str | None, password: str) -> bool:
 
 
 def require_strong(password: str, name: str) -> str:
-    """Return a new password for the account `name`; raise `CatalogError`, as `hashed` does, if it is
-    weak.
+    """Return a new password for the account `name`; raise `CatalogError`, as `hashed` does, if it
+    is weak.
     """
     if len(password) < SHORTEST:
         raise CatalogError(

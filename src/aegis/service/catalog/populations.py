@@ -17,11 +17,7 @@ from aegis.service.catalog.records import OwnedPopulation
 
 def join(session: Session, by: Actor, name: str, data_set: str) -> OwnedPopulation:
     """Return a population whose budget the provider may spend; create it if it does not exist.
-
-    Raises
-    ------
-    NotAllowed
-        The population belongs to another provider, who has not given consent.
+    Raise `NotAllowed` if it belongs to another provider, who has not given consent.
     """
     population = session.get(OwnedPopulation, name)
     if population is None:
@@ -45,8 +41,8 @@ def require_member(population: OwnedPopulation | None, account: str) -> None:
 def admit(
     session: Session, by: Actor, name: str, account: str, *, admitted: bool = True
 ) -> OwnedPopulation:
-    """Let the data sets of the provider `account` spend the budget of the population `name`. With
-    `admitted=False`, stop this.
+    """Let the data sets of the provider `account` spend the budget of the population `name`, or
+    with `admitted=False` no longer.
     """
     authorise(by, Action.REGISTER)
     population = session.get(OwnedPopulation, name)

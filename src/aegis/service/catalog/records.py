@@ -82,9 +82,8 @@ class Dated:
 
 
 class Account(Numbered, Dated, Base):
-    """An account: a person, or the agent of a provider.
-
-    `roles` apply everywhere; a `Grant` says on which data sets an operator or approver works.
+    """An account: a person, or the agent of a provider. `roles` apply everywhere; a `Grant` says on
+    which data sets an operator or approver works.
     """
 
     __tablename__ = "accounts"
@@ -129,10 +128,9 @@ class Token(Numbered, Dated, Base):
 
 
 class SecondFactor(Dated, Base):
-    """The key of an account's one-time codes; it is active once a code was confirmed.
-
-    `step` is the time step of the last accepted code, so that no code is accepted twice. `recovery`
-    has the hashes of the unused recovery codes.
+    """The key of an account's one-time codes, active once a code was confirmed. `step` is the time
+    step of the last accepted code, so that no code is accepted twice. `recovery` has the hashes of
+    the unused recovery codes.
     """
 
     __tablename__ = "second_factors"
@@ -176,9 +174,7 @@ class Guess(Base):
 
 
 class DataSet(Dated, Base):
-    """A data set in the catalog: a description of a table. The table itself stays with its
-    provider.
-    """
+    """A data set in the catalog: a description of a table, which stays with its provider."""
 
     __tablename__ = "data_sets"
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
@@ -276,10 +272,8 @@ class Approval(Numbered, Dated, Base):
 
 
 class Job(Numbered, Dated, Base):
-    """A job for the agent at the data, or for the worker of the service.
-
-    The program that holds the lease does the job. Answers of earlier attempts than `attempt` are
-    refused.
+    """A job for the agent at the data, or for the worker of the service. The program that holds the
+    lease does the job. Answers of earlier attempts than `attempt` are refused.
     """
 
     __tablename__ = "jobs"
@@ -300,9 +294,8 @@ class Job(Numbered, Dated, Base):
 
 
 class Sign(Base):
-    """The last time that the service heard from an agent or worker; the log does not record it.
-
-    The name of an agent consists of the name of its account and its own name.
+    """The last time that the service heard from an agent or worker; the log does not record it. The
+    name of an agent consists of the name of its account and its own name.
     """
 
     __tablename__ = "signs"

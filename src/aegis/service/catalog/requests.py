@@ -64,8 +64,8 @@ _IN_LISTS = (
 
 
 def draft(session: Session, by: Actor, /, data_set_id: str, **fields: Any) -> Request:
-    """Create a draft of a request for the newest version of a data set. `fields` are those of the
-    request: purpose and, optionally, label, measure, models and terms_accepted.
+    """Create a draft of a request for the newest version of a data set. `fields` are purpose and,
+    optionally, label, measure, models and terms_accepted.
     """
     data_set = data_sets.authorised(session, by, Action.REQUEST, data_set_id)
     version = data_sets.newest(session, data_set_id)
@@ -130,11 +130,7 @@ def set_configuration(
     session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
 ) -> Request:
     """Store the configuration to release and the `answer` of its check; delete earlier approvals.
-
-    Raises
-    ------
-    WrongState
-        The request is no longer in review.
+    Raise `WrongState` if the request is no longer in review.
     """
     require_review(request)
     request.configuration, request.answer = configuration, dict(answer)
@@ -149,14 +145,9 @@ def approve(
 ) -> Request:
     """Approve a request. The last required approval freezes the content of the release.
 
-    Parameters
-    ----------
-    session, by, request_id
-        A database session that may write, the approver, and the request.
-    signed
-        The statement from `statement`, signed on the approver's machine. An approval without it
-        counts in the service, but not for agents that require signatures. It can be added later, or
-        replaced if it has expired or was signed with another key.
+    `signed` is the statement from `statement`, signed on the approver's machine. An approval
+    without it counts in the service, but not for agents that require signatures. It can be added
+    later, or replaced if it has expired or was signed with another key.
 
     Raises
     ------
@@ -185,15 +176,13 @@ def approve(
 
 
 def _digest_of(frozen: Mapping[str, Any]) -> str:
-    """Return the digest of `frozen`, the digests of the policy, summary, configuration and terms of
-    a release.
-    """
+    """Return the digest of `frozen`, which `_frozen` returns."""
     return statements.digest(json.dumps(frozen, sort_keys=True))
 
 
 def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
-    """Return the statement that an approver signs, and the policy and configuration that its
-    digests identify.
+    """Return the statement that an approver signs, with the policy and configuration of its
+    digests.
     """
     request = authorised(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
@@ -282,18 +271,10 @@ def revoke(session: Session, by: Actor, request_id: str, message: str) -> Reques
 
 
 def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
-    """Extend a release by `days` from now.
-
-    The extension needs as many approvals as the release did.
-
-    Raises
-    ------
-    CatalogError
-        The new end is later than the provider allows, or not later than the current end.
-    NotAllowed
-        This account has approved the extension already.
-    WrongState
-        The request is not released, or another person approved another number of days.
+    """Extend a release by `days` from now. The extension needs as many approvals as the release
+    did. Raise `CatalogError` if the new end is later than the provider allows, or not later than
+    the current end. Raise `NotAllowed` if this account has approved the extension already. Raise
+    `WrongState` if the request is not released, or another person approved another number of days.
     """
     request = authorised(session, by, Action.APPROVE, request_id)
     after(RequestState(request.state), RequestStep.RENEW)
@@ -321,9 +302,7 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
 
 
 def expire(session: Session) -> int:
-    """Mark the releases whose lifetime has ended as expired; return how many releases this
-    concerned.
-    """
+    """Mark the releases whose lifetime has ended as expired; return how many they are."""
     query = select(Request).join(ReleaseRecord, ReleaseRecord.request_id == Request.id)
     over = query.where(Request.state == RequestState.RELEASED, ReleaseRecord.expires <= now())
     requests = session.scalars(over).all()
@@ -355,8 +334,8 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
-    """Return all earlier releases of the same table. Expired releases are included, because
-    somebody may still have a copy.
+    """Return all earlier releases of the same table, also expired ones, of which somebody may have
+    a copy.
     """
     query = select(ReleaseRecord).where(
         ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
@@ -379,28 +358,12 @@ def _agreed(
     *,
     signed: dict[str, Any] | None = None,
 ) -> bool:
-    """Add the actor's approval of a step of a request; return whether enough people have approved
-    it.
+    """Add the actor's approval of a step (approving or renewing), of the content with this digest;
+    return whether enough people have approved it. The approval replaces an earlier one of other
+    content by the actor. Approvals of people who may not approve any more are deleted.
 
-    Approvals of people who may not approve any more are deleted. If the actor has approved other
-    content before, the new approval replaces the earlier one.
-
-    Parameters
-    ----------
-    session, by, request, step
-        A database session that may write, the approver, the request, and the step: approving or
-        renewing.
-    digest
-        Digest of what is approved: of the content to release, or of the number of days.
-    signed
-        The signed statement, if the approver signed one.
-
-    Raises
-    ------
-    NotAllowed
-        The actor made the request, or has approved the same content already.
-    WrongState
-        Another person approved other content.
+    Raise `NotAllowed` if the actor made the request, or has approved the same content already.
+    Raise `WrongState` if another person approved other content.
     """
     if request.consumer_id == by.account:
         raise NotAllowed("You cannot approve your own request.", hint="Ask another person.")
@@ -456,22 +419,20 @@ def _standing(
 
 
 def needed(request: Request) -> int:
-    """Return the required number of approvals, as the provider had set it before the request was
+    """Return the required number of approvals that the provider had set when the request was
     submitted.
     """
     return int(request.asked.get("approvals", request.data_set.approvals))
 
 
 def days_of(request: Request) -> int:
-    """Return how many days a release lasts, as the provider had set it before the request was
-    submitted.
-    """
+    """Return how many days a release lasts, as set when the request was submitted."""
     return int(request.asked.get("days", request.data_set.days))
 
 
 def sees_masks(by: Actor, request: Request) -> bool:
-    """Return whether the actor may see the configuration of a request. The request's consumer may
-    see it only once the release exists, also after its end. The scopes of a token do not matter.
+    """Return whether the actor may see the configuration of a request, which its consumer may only
+    once the release exists, also after its end. The scopes of a token do not matter.
     """
     subject = ActedOn(consumer=request.consumer_id)
     waits = may(data_sets.unscoped(by), Action.DOWNLOAD, subject)
@@ -481,9 +442,7 @@ def sees_masks(by: Actor, request: Request) -> bool:
 def _checked_statement(
     request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return `signed`, a signed statement, after checking it. Raise an error if it is not about
-    `frozen`, the digests of the content to release.
-    """
+    """Return `signed`, a signed statement; raise an error if it is not about `frozen`."""
     signed_statement = statements.SignedStatement.of(signed)
     other = statements.differences(signed_statement.statement, _statement_of(request, frozen))
     if other:
@@ -503,9 +462,7 @@ def _checked_statement(
 
 
 def _require_known_signer(request: Request, signed_statement: statements.SignedStatement) -> None:
-    """Raise an error if the signer's key was not among those that the agent listed when it checked
-    the configuration.
-    """
+    """Raise an error if the agent did not list the signer's key when it checked the configuration."""
     signers, key = (request.answer or {}).get("signers"), signed_statement.signature.key
     if signers and key not in signers and request.state == RequestState.IN_REVIEW:
         raise CatalogError(
@@ -518,9 +475,8 @@ def _require_known_signer(request: Request, signed_statement: statements.SignedS
 def _is_signed_anew(
     session: Session, request: Request, approval: Approval, signed: Mapping[str, Any]
 ) -> bool:
-    """Return whether the signed statement `signed` should be added to an approval. The approval
-    must be of the present content, and have no signature yet, an expired one, or one by another
-    key.
+    """Return whether a signed statement should be added to an approval, which must be of the
+    present content, and have no signature yet, an expired one, or one by another key.
     """
     if request.frozen is None and approval.digest != _digest_of(_frozen(session, request)):
         return False
@@ -551,7 +507,7 @@ def tell(session: Session, by: Actor, request: Request, action: str, **detail: A
 
 
 def authorised(session: Session, by: Actor, action: Action, request_id: str) -> Request:
-    """Return a request if the actor may do this action on it. Raise `NotThere` if the actor may not
+    """Return a request on which the actor may do this action. Raise `NotThere` if the actor may not
     see it, and `NotAllowed` if the actor may only see it.
     """
     request = session.get(Request, request_id)
@@ -577,7 +533,6 @@ def listed(
     limit: int = 50,
 ) -> tuple[Sequence[Request], int]:
     """Return a page of the requests that the actor may see, newest first, and their total number.
-
     `number` is the start of a request's number.
     """
     data_sets.authorise_some(by, Action.SEE_REQUEST)
@@ -633,9 +588,7 @@ def _fill(
     models: Sequence[str] = (),
     terms_accepted: bool = False,
 ) -> None:
-    """Set the fields of a request for a version of a data set. `predicted` is the label of the data
-    set.
-    """
+    """Set the fields of a request. `predicted` is the label of the data set."""
     if label is not None and label != predicted:
         raise CatalogError(
             f"The data set predicts {predicted or 'each column from the others'}, not {label!r}.",
@@ -654,14 +607,9 @@ def _fill(
 
 
 def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict[str, Any]:
-    """Return the digests of the policy, summary, configuration and terms to release.
-
-    Raises
-    ------
-    WrongState
-        There is no configuration; the data set or its terms have changed since the request was
-        made; or the configuration breaks the rule, alone or with earlier releases. Raised only if
-        `checked` is True.
+    """Return the digests of the policy, summary, configuration and terms to release. If `checked`,
+    raise `WrongState` if there is no configuration, the data set or its terms have changed since
+    the request was made, or the configuration breaks the rule, alone or with earlier releases.
     """
     newest = data_sets.newest(session, request.data_set_id)
     if checked:
@@ -694,9 +642,7 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
 
 
 def _require_holding(session: Session, request: Request) -> None:
-    """Raise an error unless the agent has checked the request's configuration and found that it
-    meets the rule together with all earlier releases.
-    """
+    """Raise an error unless the agent has checked the request's configuration, and `holds`."""
     answer = request.answer or {}
     if not answer.get("holds"):
         raise WrongState(
@@ -710,9 +656,7 @@ def _require_holding(session: Session, request: Request) -> None:
 
 
 def holds(session: Session, request: Request) -> bool:
-    """Return whether the configuration was checked together with all earlier releases and meets the
-    rule.
-    """
+    """Return whether the configuration was checked with all earlier releases and meets the rule."""
     try:
         _require_holding(session, request)
     except WrongState:
@@ -728,9 +672,8 @@ def _outdated(session: Session, request: Request) -> bool:
 
 
 def _other_terms(request: Request) -> bool:
-    """Return whether the provider's terms have changed since the request was submitted.
-
-    Only terms that the request stored are compared; earlier versions of Aegis stored fewer.
+    """Return whether the provider's terms have changed since the request was submitted, as far as
+    the request stored them: earlier versions of Aegis stored fewer.
     """
     terms = data_sets.terms_of(request.data_set)
     return any(terms.get(name) != value for name, value in request.asked.items())

@@ -24,16 +24,8 @@ progress.
 
 @dataclass(frozen=True)
 class Removed:
-    """The numbers of deleted sessions and files.
-
-    Attributes
-    ----------
-    sessions
-        Number of ended browser sessions.
-    files
-        Number of files of expired or revoked releases.
-    orphans
-        Number of unused files.
+    """The numbers of deleted browser sessions, files of ended releases, and unused files
+    (`orphans`).
     """
 
     sessions: int
@@ -42,14 +34,8 @@ class Removed:
 
 
 def clean(catalog: Catalog, keep: timedelta) -> Removed:
-    """Delete ended sessions, files of ended releases, and unused files.
-
-    Parameters
-    ----------
-    catalog
-        The catalog.
-    keep
-        How long the file of a release stays after the release has expired or was revoked.
+    """Delete ended sessions, unused files, and files of releases that expired or were revoked at
+    least `keep` ago.
     """
     return Removed(_sessions(catalog), _files(catalog, keep), _orphans(catalog))
 

@@ -37,14 +37,8 @@ _REFUSED = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Enrolment:
-    """A new key for one-time codes that is not confirmed yet.
-
-    Attributes
-    ----------
-    secret
-        The key in base 32, for typing into an app.
-    address
-        The key as an `otpauth://` URL, which apps open.
+    """A new key for one-time codes that is not confirmed yet: in base 32, for typing into an app,
+    and as an `otpauth://` URL, which apps open.
     """
 
     secret: str
@@ -78,21 +72,9 @@ def _confirmed(session: Session, account: Account) -> SecondFactor | None:
 
 
 def begin(session: Session, account: Account, service: str) -> Enrolment:
-    """Create a key for an account; the second factor is off until a code confirms the key.
-
-    Parameters
-    ----------
-    session
-        A database session that may write.
-    account
-        The account, whose password was just checked.
-    service
-        Host of the service, which the app shows as the name of the service.
-
-    Raises
-    ------
-    WrongState
-        The account has a second factor already.
+    """Create a key for an account, whose password was just checked; the second factor is off until
+    a code confirms the key. Apps show `service`, the host of the service. Raise `WrongState` if the
+    account has a second factor already.
     """
     factor = session.get(SecondFactor, account.id)
     if factor is not None and factor.confirmed:
@@ -109,15 +91,9 @@ def begin(session: Session, account: Account, service: str) -> Enrolment:
 
 
 def confirm(session: Session, account: Account, code: str) -> list[str] | None:
-    """Turn the second factor on with a code from the app; return the recovery codes.
-
-    Return None if the code does not match the key. After five wrong codes the key is deleted, so
-    that nobody can guess a code.
-
-    Raises
-    ------
-    WrongState
-        No second factor was started, or it is on already.
+    """Turn the second factor on with a code from the app; return the recovery codes, or None if the
+    code does not match the key. After five wrong codes the key is deleted, so that nobody can guess
+    a code. Raise `WrongState` if no second factor was started, or it is on already.
     """
     factor = session.get(SecondFactor, account.id)
     if factor is None or factor.confirmed:
@@ -159,9 +135,8 @@ def remove(session: Session, account: Account, by: str) -> None:
 
 
 def fits(session: Session, account: Account, code: str) -> bool:
-    """Return whether a code is right, and record its use so that it is not accepted again.
-
-    After five wrong codes, no one-time code is accepted for five minutes, and the log records this.
+    """Return whether a code is right, and record its use so that it is not accepted again. After
+    five wrong codes, no one-time code is accepted for five minutes, and the log records this.
     Recovery codes are accepted even then, because they cannot be guessed.
     """
     factor = _confirmed(session, account)
@@ -183,9 +158,7 @@ def fits(session: Session, account: Account, code: str) -> bool:
 
 
 def _step_of(factor: SecondFactor, code: str) -> int | None:
-    """Return the number of the half minute whose one-time code this is, if it was not used before;
-    else None.
-    """
+    """Return the number of the half minute of this one-time code; None if it is wrong or was used."""
     digits = "".join(code.split())
     present = step_now()
     for step in range(present - _DRIFT, present + _DRIFT + 1):

@@ -22,17 +22,8 @@ _MOST = 20
 
 
 def note(session: Session, program: str, name: str, account: str | None = None) -> None:
-    """Record that the service has just heard from a program: an agent or a worker.
-
-    Parameters
-    ----------
-    session
-        A database session that may write.
-    program, name
-        The kind of program, "agent" or "worker", and its name. The name of an agent consists of the
-        name of its account and its own name.
-    account
-        For agents: the account to which their token belongs.
+    """Record that the service has just heard from a `program` ("agent" or "worker"). The name of an
+    agent consists of the name of its `account` and its own name.
     """
     moment, sign = now(), session.get(Sign, (program, name))
     if sign is None:

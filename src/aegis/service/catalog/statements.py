@@ -28,14 +28,8 @@ _NEEDED = ("kind", "request", "data_set", "source", "policy", "summary", "config
 
 @dataclass(frozen=True)
 class SignedStatement:
-    """A statement and the signature of one approver.
-
-    Attributes
-    ----------
-    statement
-        The digests of the approved content with other fields, as `statement_of` returns them.
-    signature
-        Signature over the canonical bytes of the statement.
+    """A statement, as `statement_of` returns it, and the signature of one approver over its
+    canonical bytes.
     """
 
     statement: Mapping[str, Any]
@@ -47,12 +41,8 @@ class SignedStatement:
 
     @classmethod
     def of(cls, document: object) -> SignedStatement:
-        """Return the signed statement that `to_dict` wrote.
-
-        Raises
-        ------
-        CatalogError
-            The argument has another form.
+        """Return the signed statement that `to_dict` wrote. Raise `CatalogError` if it has another
+        form.
         """
         statement = document.get("statement") if isinstance(document, Mapping) else None
         if not isinstance(document, Mapping) or not isinstance(statement, Mapping):
@@ -73,12 +63,8 @@ class SignedStatement:
 
     @property
     def expires(self) -> datetime:
-        """The time in UTC at which the approval expires.
-
-        Raises
-        ------
-        CatalogError
-            The statement has no expiry time with a time zone.
+        """The time in UTC at which the approval expires. Raise `CatalogError` if the statement has
+        none with a time zone.
         """
         expiry = self.statement["expires"]
         try:
@@ -104,16 +90,9 @@ class SignedStatement:
 def statement_of(
     frozen: Mapping[str, Any], *, request: str, source: str, until: datetime | None = None
 ) -> dict[str, Any]:
-    """Return the statement that an approver signs.
-
-    Parameters
-    ----------
-    frozen
-        Digests of the policy, summary, configuration and terms of the release.
-    request, source
-        Number of the request, and name of the table in the agent's file.
-    until
-        When the approval expires; by default `VALID_DAYS` from now.
+    """Return the statement that an approver signs: the `frozen` digests of the policy, summary,
+    configuration and terms of the release, the number of the request, the name of the table in the
+    agent's file, and the end of the approval (by default `VALID_DAYS` from now).
     """
     moment = until or datetime.now(UTC) + timedelta(days=VALID_DAYS)
     return {
@@ -126,20 +105,16 @@ def statement_of(
 
 
 def sign_statement(statement: Mapping[str, Any], key: PrivateKey) -> SignedStatement:
-    """Return a statement signed with an approver's key.
-
-    Raises
-    ------
-    CatalogError
-        The mapping is not the statement of an approval.
+    """Return a statement signed with an approver's key. Raise `CatalogError` if it is not the
+    statement of an approval.
     """
     signature = sign_bytes(canonical(statement), key)
     return SignedStatement.of({"statement": statement, "signature": signature.to_dict()})
 
 
 def differences(statement: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields, except `expires`, in which `statement` differs from the
-    statement `expected`.
+    """Return the names of the fields, except `expires`, in which a statement differs from
+    `expected`.
     """
     names = dict.fromkeys((*expected, *statement))
     return [n for n in names if n != "expires" and statement.get(n) != expected.get(n)]

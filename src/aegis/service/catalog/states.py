@@ -92,12 +92,8 @@ def done(step: RequestStep) -> str:
 
 
 def after(state: RequestState, step: RequestStep) -> RequestState:
-    """Return the state that follows a step.
-
-    Raises
-    ------
-    WrongState
-        The step cannot start in this state.
+    """Return the state that follows a step. Raise `WrongState` if the step cannot start in this
+    state.
     """
     starts, end, done = _STEPS[step]
     if state not in starts:

@@ -37,12 +37,8 @@ CANDIDATES = 40
 
 @lru_cache(maxsize=16)
 def read(bundle: bytes) -> ProtectedSummary:
-    """Parse the file of a protected summary.
-
-    Raises
-    ------
-    CatalogError
-        The file is not a protected summary, for example a bundle with exact counts.
+    """Parse the file of a protected summary. Raise `CatalogError` if it is none, for example a
+    bundle with exact counts.
     """
     if bundle[:2] == b"PK":
         raise CatalogError(
@@ -69,21 +65,9 @@ def columns_of(summary: ProtectedSummary) -> list[dict[str, Any]]:
 def make(
     table: Any, policy: Policy, task: Mapping[str, Any], key: bytes, *, progress: Progress = SILENT
 ) -> bytes:
-    """Summarise the table, protect the summary, and return the content of its file.
-
-    Parameters
-    ----------
-    table
-        The table that the agent can read.
-    policy
-        Roles, candidate masks and the rule.
-    task
-        The key `protect` is `noise` or `counts`. With `noise`, the task also has `epsilon` and
-        `delta`; with `counts`, it has `threshold`.
-    key
-        The secret key that determines the perturbation of counts.
-    progress
-        Receives one step per stage.
+    """Summarise the table, protect the summary, and return the content of its file. The `task` has
+    `protect`: `noise` with `epsilon` and `delta`, or `counts` with `threshold`. The secret `key`
+    determines the perturbation of counts.
     """
     if task["protect"] == "noise":
         how: dict[str, Any] = {"epsilon": task["epsilon"], "delta": task["delta"]}
@@ -95,19 +79,19 @@ def make(
 
 @lru_cache(maxsize=1024)
 def costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
-    """Return the utility cost of each candidate mask, computed from the protected summary that the
-    file store has under `key`. The result is cached.
+    """Return, and cache, the `costs_in` of the protected summary that the file store has under
+    `key`.
     """
     return tuple(costs_in(read(objects.get(key))))
 
 
 def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
     """Return, for each candidate mask of a protected summary, how many percent of the predictive
-    utility are lost if only this mask is applied.
+    utility that the summary shows are lost if only this mask is applied.
 
-    The percentage refers to the utility that the summary shows. `hidden` is the percentage of rows
-    whose value of the attribute the summary does not name. If all masks of an attribute show a
-    single value, the cost is not known: it is None, and `hidden` is 100.
+    `hidden` is the percentage of rows whose value of the attribute the summary does not name. If
+    all masks of an attribute show a single value, the cost is not known: it is None, and `hidden`
+    is 100.
     """
     scorer = ProtectedScorer(summary)
     finest = scorer.score(scorer.finest)
@@ -140,10 +124,8 @@ def _hidden(attribute: ProtectedAttribute) -> float:
 def candidates(
     bundle: bytes, *, seconds: float, progress: Progress = SILENT
 ) -> tuple[list[str], dict[str, Any]]:
-    """Search for the best configurations by the protected summary in `bundle`. Return them, and
-    facts about the search.
-
-    Each configuration is YAML as `aegis advise -o` writes it. The agent must check on the table
+    """Search for the best configurations by the protected summary in `bundle`. Return them, as YAML
+    that `aegis advise -o` writes, and facts about the search. The agent must check on the table
     whether a configuration meets the rule, if the summary does not show it.
     """
     summary = read(bundle)
@@ -167,8 +149,8 @@ def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
 
 
 def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Configuration:
-    """Return a configuration with its masks as the policy declares them, not as they are fitted in
-    the protected summary. The agent fits the declared masks to the table.
+    """Return a configuration with its masks as the policy declares them, which the agent fits to
+    the table, not as they are fitted in the protected summary.
     """
     masks = {
         name: summary.attributes[name].candidate(mask).declared

@@ -27,12 +27,10 @@ _MOST_TEXT = 4 << 20
 
 @dataclass(frozen=True)
 class MaskedFile:
-    """A masked file, with the policy, the configuration and the numbers of rows that it must match.
+    """A masked file (its content and extension), with what it must match.
 
     Attributes
     ----------
-    content, suffix
-        Content of the file, and its extension.
     certificate
         The uploaded certificate, as JSON.
     policy, configuration
@@ -54,16 +52,12 @@ class MaskedFile:
 
 
 def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]:
-    """Return one line for each difference between a masked file and the approved release.
+    """Return one line for each difference between a masked file and the approved release. Raise
+    `CatalogError` if the file cannot be read.
 
     Columns, types and values must fit the configuration, the number of rows must be that of the
     table minus the suppressed rows, the file must meet the policy's rule over all
     quasi-identifiers, and every figure of the certificate must be correct.
-
-    Raises
-    ------
-    CatalogError
-        The file cannot be read.
     """
     from aegis.release import audit
     from aegis.release.certified import check_certificate
@@ -110,21 +104,9 @@ def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:
 def require_summary(
     summary: ProtectedSummary, policy: Policy, task: Mapping[str, Any], policy_text: str
 ) -> None:
-    """Raise an error unless a protected summary is the summary that the job requested.
-
-    Parameters
-    ----------
-    summary, policy
-        The uploaded summary, and the policy of the job.
-    task
-        The job's task, which states the protection with its epsilon and delta or its threshold.
-    policy_text
-        The uploaded policy, as YAML.
-
-    Raises
-    ------
-    CatalogError
-        The summary has another policy, label, schema or protection; the message names which.
+    """Raise `CatalogError` if an uploaded protected summary has another policy, label, schema or
+    protection than the `task` of the job requested; the message names which. `policy_text` is the
+    uploaded policy, as YAML.
     """
     protection = summary.protection
     wrong = []
@@ -205,13 +187,8 @@ _JOINT = ("joint_smallest_class", "joint_rows_below", "joint_attributes")
 
 
 def require_answer(answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]) -> None:
-    """Raise an error unless an agent's answer is well formed and about a configuration that the job
-    (`task`) allows.
-
-    Raises
-    ------
-    CatalogError
-        The answer is not valid; the message names the problem.
+    """Raise `CatalogError` unless an agent's answer is well formed and about a configuration that
+    the `task` of the job allows; the message names the problem.
     """
     wrong = _malformed(answer)
     if not wrong and answer["holds"]:
@@ -250,8 +227,8 @@ def _field_wrong(kind: str, key: str, answer: Mapping[str, Any]) -> str:
 def _other_configuration(
     answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]
 ) -> list[str]:
-    """Return one line for each mask of the configuration in an agent's `answer` that the policy or
-    the `task` of the job does not allow.
+    """Return one line for each mask in an agent's answer that the policy or the task does not
+    allow.
     """
     answered = configuration_of(answer["configuration"], policy).masks
     if answer["searched"]:

@@ -33,18 +33,8 @@ _CALLS: Mapping[RequestState, tuple[tuple[Action, str], ...]] = MappingProxyType
 
 @dataclass(frozen=True)
 class Waiting:
-    """A request that waits for one person to act.
-
-    Attributes
-    ----------
-    path
-        Path of the page on which the person can act.
-    title
-        Title of the request.
-    why
-        Reason for waiting, in words.
-    data_set
-        The data set.
+    """A request that waits for one person to act: the path of the page to do so, its title, the
+    reason in words, and the data set.
     """
 
     path: str
