@@ -56,15 +56,9 @@ def cached_method(method: Callable[Concatenate[S, P], V]) -> Callable[Concatenat
 
 
 class BoundedCache(Generic[K, V]):
-    """A cache that finds values by key. If the values together exceed the limit, it drops those
-    that were used least recently. Threads may share it; two of them may compute the same value.
-
-    Parameters
-    ----------
-    most
-        Largest sum of the sizes of all values. A single value may be larger than this limit.
-    size
-        Function that returns the size of a value. By default, each value has the size 1.
+    """A cache that finds values by key. If the sizes of all values together exceed `most`, it drops
+    those that were used least recently; a single value may be larger. By default, each has the
+    `size` 1. Threads may share the cache; two of them may compute the same value.
     """
 
     def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1) -> None:
@@ -75,9 +69,7 @@ class BoundedCache(Generic[K, V]):
         self.size = 0
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return the cached value of a key. If the key is not in the cache, call `make` to compute
-        the value.
-        """
+        """Return the cached value of a key, which `make` computes if it is not in the cache."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

@@ -1,5 +1,5 @@
 """Run linear algebra on one thread, and check the limits that the operating system sets on the
-memory of this process.
+memory of this process. BLAS is the library of linear algebra.
 
 Aegis factorises many small matrices one after the other. For these, several BLAS threads are slower
 than one thread, and on a busy machine several times slower.
@@ -18,10 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 
 def addresses_limited() -> bool:
-    """Return whether the address space of this process is limited (`ulimit -v`).
-
-    The result is always False on Windows.
-    """
+    """Return whether the address space of this process is limited (`ulimit -v`); never on Windows."""
     try:
         import resource
     except ImportError:
@@ -49,18 +46,16 @@ _BRINGING = frozenset({"numpy", "scipy.linalg"})
 
 
 def guard_loading() -> None:
-    """Make the import of a linear-algebra library (BLAS) fail if the process may use only a limited
-    address space (`ulimit -v`), and too little of it is free.
-
-    OpenBLAS requests its buffers until it gets them, so under a limit the import would never end.
+    """Make the import of BLAS fail if `addresses_limited`, and too little of the address space is
+    free. OpenBLAS requests its buffers until it gets them, so the import would never end.
     """
     if addresses_limited():
         sys.meta_path.insert(0, _Guard())
 
 
 class _Guard(MetaPathFinder):
-    """An import hook that raises `MemoryError` if the import of a linear-algebra library (BLAS)
-    would hang for lack of memory. It finds no modules itself.
+    """An import hook that raises `MemoryError` if the import of BLAS would hang. It finds no
+    modules.
     """
 
     def find_spec(self, name: str, *_: Any) -> None:
@@ -74,8 +69,8 @@ def _require(addresses: int) -> None:
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that does the same as the given function, but keeps the linear-algebra
-    library (BLAS) on one thread meanwhile.
+    """Return a function that does the same as the given one, but keeps BLAS on one thread
+    meanwhile.
 
     A limit on threads applies only to libraries that are already loaded. So the wrapper first loads
     SciPy, which has a second BLAS; otherwise, the threads of this BLAS would wait in busy loops.
@@ -91,8 +86,8 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _OneThread:
-    """A context that keeps the linear-algebra library (BLAS) on one thread. The limit holds for all
-    Python threads, from the first that enters to the last that leaves.
+    """A context that keeps BLAS on one thread, for all Python threads, from the first that enters
+    to the last that leaves.
     """
 
     def __init__(self) -> None:
@@ -128,10 +123,8 @@ class _OneThread:
 
 
 def release_control() -> None:
-    """Let any Python thread limit the linear-algebra library (BLAS).
-
-    threadpoolctl 3.8 ignores limits of all threads but the first that set one, as long as that
-    thread lives. Call this function before and after a limit, so that it holds in every thread.
+    """Let any Python thread limit BLAS, if called before and after a limit. threadpoolctl 3.8
+    ignores limits of all threads but the first that set one, as long as that thread lives.
     """
     from threadpoolctl import OpenBLASController
 

@@ -62,10 +62,9 @@ class PolicyError(AegisError):
         *,
         meanings: Mapping[str, str] = MappingProxyType({}),
     ) -> PolicyError:
-        """Return the error for a name that is not in `allowed`. Its message names the kind of thing
-        (`kind`), and suggests the most similar allowed name.
-
-        `meanings` maps other names that people use, such as titles, to the allowed names.
+        """Return the error for a name of a `kind` that is not in `allowed`, with the most similar
+        allowed name. `meanings` maps other names that people use, such as titles, to the allowed
+        names.
         """
         hint = choices(str(name), allowed, meanings=meanings)
         return cls(f"Unknown {kind} {name!r}.", hint=hint)
@@ -76,9 +75,8 @@ class DataError(AegisError):
 
     @classmethod
     def unknown_column(cls, column: str, columns: Iterable[str], *, where: str = "") -> DataError:
-        """Return the error for a column that the table does not have. Its message suggests the
-        column with the most similar name. `where` says where the user named the column, such as
-        "named in the policy".
+        """Return the error for a column that the table does not have, with the most similar column.
+        `where` says where the user named it, such as "named in the policy".
         """
         where = f" ({where})" if where else ""
         return cls(f"No column {column!r} in the table{where}.", hint=choices(column, columns))
@@ -87,10 +85,8 @@ class DataError(AegisError):
     def other_table(
         cls, origin: str, missing: Sequence[str], named: int, columns: Sequence[str]
     ) -> DataError:
-        """Return the error for a table that lacks most of the columns that a policy names.
-
-        `origin` names the table, `missing` are the columns that it lacks, `named` is the number of
-        columns that the policy names, and `columns` are those of the table.
+        """Return the error for a table called `origin` that lacks most of the columns that a policy
+        names: `missing` of `named`. `columns` are those of the table.
         """
         return cls(
             f"Is this the policy of another table? {len(missing):,} of the {named:,} columns that it "
@@ -105,23 +101,17 @@ class EngineError(AegisError):
 
 
 class ResourceError(EngineError):
-    """Raised if there is too little memory or the disk is full, so that the data are not at
-    fault.
-    """
+    """Raised if there is too little memory or the disk is full, so that the data are not at fault."""
 
 
 class NoAdmissibleConfiguration(AegisError):  # noqa: N818 - the field's term, and no mistake
-    """Raised if no configuration meets the privacy rule; the message names the configuration that
-    came closest.
-    """
+    """Raised if no configuration meets the privacy rule; the message names the closest one."""
 
     exit_code = 1
 
 
 class InternalError(AegisError):
-    """Raised if something that must always be true in Aegis is not true, which is a bug in
-    Aegis.
-    """
+    """Raised if something that must always be true in Aegis is not true, which is a bug in Aegis."""
 
     exit_code = 70
 
@@ -148,12 +138,8 @@ Member = TypeVar("Member", bound=StrEnum)
 
 
 def member(kind: type[Member], value: str, what: str) -> Member:
-    """Return the member of an enumeration whose value is `value`.
-
-    Raises
-    ------
-    PolicyError
-        There is none. The message names the kind of value (`what`) and lists all allowed values.
+    """Return the member of an enumeration with this value. If there is none, raise a `PolicyError`
+    that names the kind of value (`what`) and lists all allowed values.
     """
     if value not in list(kind):
         raise PolicyError.unknown(what, value, kind)
@@ -193,11 +179,9 @@ def choices(
     limit: int = 30,
     meanings: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return the text "Did you mean ...? Allowed: ..." for a name that is not allowed. At most
-    `limit` allowed names are listed.
-
-    `meanings` maps other names that people use to the allowed names. They are compared if no
-    allowed name is similar.
+    """Return the text "Did you mean ...? Allowed: ..." for a name that is not allowed, with at most
+    `limit` allowed names. If no allowed name is similar, compare the keys of `meanings`, other
+    names that people use for the allowed names.
     """
     names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
     near = get_close_matches(name, names, n=1, cutoff=0.6 if len(name) > _SHORT else 0.5)
@@ -212,8 +196,8 @@ def choices(
 
 
 def _listed(names: Sequence[str], limit: int) -> str:
-    """Return the first `limit` names as a list in one text. Names with commas, or with blanks at
-    their ends, are quoted.
+    """Return the first `limit` names as a list in one text; quote those with commas, or with blanks
+    at their ends.
     """
     texts = [repr(n) if "," in n or n != n.strip() else n for n in names[:limit]]
     more = [f"... ({len(names)} in all)"] if len(names) > limit else []
@@ -329,12 +313,10 @@ def wrong_value(wrong: Mapping[str, Any]) -> str:
 
 
 class RenamedWarning(FutureWarning):
-    """Issued if a user gives a former name, such as the former name of a measure. Aegis accepts a
-    former name for one version.
+    """Issued if a user gives a former name, such as that of a measure. Aegis accepts it for one
+    version.
     """
 
 
 class PackageWarning(UserWarning):
-    """Issued if an installed package adds something to Aegis that cannot be used. Everything else
-    works.
-    """
+    """Issued if an installed package adds something that cannot be used. Everything else works."""

@@ -40,8 +40,8 @@ from aegis.errors import AegisError, DataError, PolicyError
 
 @dataclass
 class _Signals:
-    """The state of interrupts: whether a signal was noted, and whether noted signals wait until a
-    later call of `check`.
+    """The state of interrupts. `noted` says whether a signal was noted, and `deferred` whether
+    noted signals wait until a later call of `check`.
     """
 
     noted: bool = False
@@ -54,10 +54,8 @@ _SIGNALS = _Signals()
 @contextmanager
 def watching() -> Iterator[None]:
     """Note interrupts (SIGINT and SIGTERM) instead of stopping the program, as long as the context
-    lasts.
-
-    The context has no effect outside the main thread, or if the program handles the signal itself
-    or ignores it (for example under nohup).
+    lasts. It has no effect outside the main thread, or if the program handles the signal itself or
+    ignores it (for example under nohup).
     """
     before = _ours()
     if not before:
@@ -75,11 +73,10 @@ def watching() -> Iterator[None]:
 
 
 def _ours() -> dict[signal.Signals, Any]:
-    """Return the signals that Aegis notes, each with the handler that it had before.
+    """Return SIGINT and SIGTERM, each with the handler that it had before Aegis noted it.
 
-    These are SIGINT and SIGTERM. So a job that is ended politely (by timeout, a scheduler, a
-    container) reports its results so far, and so does a background job of a script, where shells
-    ignore SIGINT.
+    So a job that is ended politely (by timeout, a scheduler, a container) reports its results so
+    far, and so does a background job of a script, where shells ignore SIGINT.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}
@@ -99,10 +96,8 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def deferring() -> Iterator[None]:
-    """Note interrupts within the context without raising them, for example while files are created
-    or removed.
-
-    A later call of `check` raises them.
+    """Note interrupts within the context, for example while files are created or removed. A later
+    call of `check` raises them.
     """
     before, _SIGNALS.deferred = _SIGNALS.deferred, True
     try:
@@ -118,9 +113,7 @@ def acknowledge() -> None:
 
 def check() -> None:
     """Raise `KeyboardInterrupt` if an interrupt was noted and the program has not yet reacted to
-    it.
-
-    Do nothing while another exception is being handled, so that its clean-up finishes first.
+    it. Do nothing while another exception is being handled, so that its clean-up finishes first.
     """
     if _SIGNALS.noted and sys.exception() is None:
         raise KeyboardInterrupt
@@ -141,9 +134,8 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def _says_so(error: BaseException) -> bool:
-    """Return whether an error is DuckDB's error for an interrupted query.
-
-    It is recognised by name, as DuckDB may not be loaded.
+    """Return whether an error is DuckDB's for an interrupted query, by its name, as DuckDB may not
+    be loaded.
     """
     if type(error).__name__ == "InterruptException":
         return True
@@ -177,10 +169,8 @@ _NEW_NAMES: ContextVar[list[str] | None] = ContextVar("new_names", default=None)
 
 @contextmanager
 def recording() -> Iterator[list[str]]:
-    """Yield a list that collects the names of the files, folders and tables that are made while the
-    context lasts.
-
-    After a failure, the caller can list the files that remain.
+    """Yield a list of the files, folders and tables that are made while the context lasts. After a
+    failure, the caller can list those that remain.
     """
     names: list[str] = []
     token = _NEW_NAMES.set(names)
@@ -191,18 +181,14 @@ def recording() -> Iterator[list[str]]:
 
 
 def record(name: object) -> None:
-    """Add the name of a file, folder or table to the list of `recording`, once it has its final
-    name.
-    """
+    """Add a file, folder or table to the list of `recording`, once it has its final name."""
     names = _NEW_NAMES.get()
     if names is not None:
         names.append(str(name))
 
 
 def format_of(path: Path) -> str:
-    """Return the extension of a file name that states the file's format, including `.gz` if the
-    file is compressed.
-    """
+    """Return the extension that states a file's format, including `.gz` if the file is compressed."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(suffixes if suffixes[1:] == [".gz"] else suffixes[-1:])
 
@@ -210,15 +196,9 @@ def format_of(path: Path) -> str:
 def check_output(
     path: Path, *, force: bool, formats: tuple[str, ...] | None = TABLE_FORMATS
 ) -> None:
-    """Raise an error unless a file can be written at `path`.
-
-    Raises
-    ------
-    PolicyError
-        The extension names no format, the folder does not exist, or the file exists and `force` is
-        False.
-    DataError
-        No file can be created in the folder.
+    """Raise `PolicyError` if the extension of `path` names none of the formats, its folder does not
+    exist, or the file exists and `force` is False. Raise `DataError` if no file can be created in
+    the folder.
     """
     if path.is_dir():
         such = f": {path / 'NAME'}{formats[0]}" if formats else ""
@@ -278,18 +258,13 @@ def _same_file(path: Path, other: Path) -> bool:
 @contextmanager
 def replacing(path: Path, *, force: bool = True, private: bool = False) -> Iterator[Path]:
     """Yield a temporary name next to `path`. If the body of the context succeeds, rename the file
-    to `path`; otherwise remove it. Only its owner can read a `private` file.
+    to `path`; otherwise remove it. Only its owner can read a `private` file. Raise `PolicyError` if
+    another process is writing the file, or if it exists by now and `force` is False, and
+    `DataError` if it cannot be written.
 
     If the process is killed while it writes, the old file stays, and `leftovers` finds the
     temporary file. While the context lasts, no other process can enter the context for the same
     path. So if contexts are nested, one process replaces several files together.
-
-    Raises
-    ------
-    PolicyError
-        Another process is writing the file, or the file exists by now and `force` is False.
-    DataError
-        The file cannot be written.
     """
     with alone(path):
         _refuse_existing(path, force=force)
@@ -313,13 +288,9 @@ def replacing(path: Path, *, force: bool = True, private: bool = False) -> Itera
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Return a context in which no other process can write the file at `path`. It locks a second
-    file next to it; the system frees the lock when the process ends.
-
-    Raises
-    ------
-    PolicyError
-        Another process is writing the file.
+    """Return a context in which no other process can write the file at `path`; raise `PolicyError`
+    if one is writing it. It locks a second file next to it; the system frees the lock when the
+    process ends.
     """
     lock = path.with_name(f"{_partial(path)}partial.lock")
     with deferring():
@@ -335,13 +306,8 @@ def alone(path: Path) -> Iterator[None]:
 
 def _locked(lock: Path, path: Path) -> int:
     """Lock the lock file of `path` for this process only, and return its open file descriptor.
-
-    Raises
-    ------
-    PolicyError
-        Another process has the lock.
-    DataError
-        The lock file cannot be created.
+    Raise `PolicyError` if another process has the lock, and `DataError` if the lock file cannot be
+    created.
     """
     while True:
         try:
@@ -368,8 +334,8 @@ def _locked(lock: Path, path: Path) -> int:
 
 
 def _partial(path: Path) -> str:
-    """Return the first part of the names of temporary files for `path`. It has only characters that
-    no database engine treats as special.
+    """Return the first part of the names of temporary files for `path`, of characters that no
+    database engine treats as special.
     """
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in path.stem)
     digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]
@@ -377,9 +343,8 @@ def _partial(path: Path) -> str:
 
 
 def leftovers(path: Path) -> list[Path]:
-    """Return the temporary files of `path` that remain from killed processes.
-
-    The rows in these files were never verified. Files of running processes are not included.
+    """Return the temporary files of `path` that remain from killed processes, and whose rows were
+    never verified. Files of running processes are not included.
     """
     start = _partial(path)
     leftovers = []
@@ -391,9 +356,7 @@ def leftovers(path: Path) -> list[Path]:
 
 
 def runs(process: int) -> bool:
-    """Return whether the process with this number runs on this machine. If this cannot be known,
-    return True.
-    """
+    """Return whether this process runs on this machine; True if this cannot be known."""
     if os.name == "nt":  # what asks elsewhere interrupts there
         return True
     try:
@@ -406,13 +369,8 @@ def runs(process: int) -> bool:
 
 
 def read_text(path: Path, what: str, error: type[AegisError]) -> str:
-    """Return the content of a text file that people write, such as a policy. `what` is the kind of
-    the file in error messages.
-
-    Raises
-    ------
-    AegisError
-        The file cannot be read, is too long or is not UTF-8; the error has the type `error`.
+    """Return the content of a text file that people write, such as a policy (`what`). Raise an
+    error of the type `error` if the file cannot be read, is too long or is not UTF-8.
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -470,10 +428,8 @@ _KEYS = {"policy": "attributes", "configuration": "configurations"}
 
 def nearest(path: Path, what: str = "") -> str:
     """Return the text "Did you mean ...? " with the file in the same folder whose name is most
-    similar to the name of the missing file `path`.
-
-    `what` is the kind of the file, such as "policy". The result is empty if no file of this kind
-    has a similar name, or if the folder cannot be read.
+    similar to the name of the missing file `path`. It is empty if no file of the kind `what`, such
+    as "policy", has a similar name, or if the folder cannot be read.
     """
     try:
         names = [] if path.exists() else [file.name for file in path.parent.iterdir()]
@@ -515,18 +471,12 @@ _NAME = re.compile(r"aegis-[a-z]+-(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]+)(-
 
 @contextmanager
 def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder for temporary files, and remove the folder when the context ends.
+    """Yield a new folder for temporary files in `parent` (by default, the system's folder for
+    them), and remove it when the context ends. `purpose`, a word in lower case, becomes part of its
+    name.
 
-    `aegis.files.recording` does not list the files in the folder. If a process was killed, its
-    folder remains in `parent`. This function removes such folders, because they may contain rows.
-
-    Parameters
-    ----------
-    purpose
-        A word in lower case that becomes part of the folder's name.
-    parent
-        The folder in which the new folder is made; by default, the system's folder for temporary
-        files.
+    `recording` does not list the files in the folder. If a process was killed, its folder remains.
+    This function removes such folders, because they may contain rows.
     """
     parent = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(parent)
@@ -542,17 +492,14 @@ def name_for(purpose: str) -> str:
 
 @cache
 def remove_abandoned(parent: Path) -> None:
-    """Remove the temporary folders in `parent` whose processes no longer run. Each process does
-    this only once.
-    """
+    """Remove the temporary folders in `parent` whose processes no longer run, once in each process."""
     for folder in abandoned(parent):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def abandoned(parent: Path) -> list[Path]:
-    """Return the temporary folders in `parent` of processes of this machine that no longer run.
-
-    Folders of other users are included only if this process may remove them.
+    """Return the temporary folders in `parent` of processes of this machine that no longer run, as
+    far as this process may remove them.
     """
     try:
         with os.scandir(parent) as entries:
@@ -576,9 +523,8 @@ def _is_abandoned(entry: os.DirEntry[str]) -> bool:
 
 @cache
 def _machine() -> str:
-    """Return an identifier of this machine or container, as several may share a folder.
-
-    Process numbers show which processes still run only within the same system.
+    """Return an identifier of this machine or container, as several may share a folder, and process
+    numbers show which processes still run only within the same system.
     """
     try:
         numbered_by = Path("/proc/self/ns/pid").stat().st_ino

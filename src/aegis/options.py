@@ -66,18 +66,14 @@ class Option:
 
 
 def option(default: Any, text: str, metavar: str | None = None, **more: Any) -> Any:
-    """Return a dataclass field for an option that both the command line and Python have. It has a
-    default and a description (`text`).
-
-    `metavar` is the placeholder of the value in the help. `more` sets further fields of `Option`.
+    """Return a dataclass field for an option that both the command line and Python have. `metavar`
+    and `more` set fields of `Option`.
     """
     return field(default=default, metadata={_OPTION: Option(text=text, metavar=metavar, **more)})
 
 
 def keyword(default: Any, text: str) -> Any:
-    """Return a dataclass field for an option that only Python has, with its default and its
-    description (`text`).
-    """
+    """Return a dataclass field for an option that only Python has."""
     return field(default=default, metadata={_OPTION: Option(text=text, on_command_line=False)})
 
 
@@ -93,16 +89,13 @@ def group_of(described: Field[Any]) -> type[Any] | None:
 
 
 def own_options(record: type[Any]) -> dict[str, Option]:
-    """Return the options of a dataclass by the name of their field, without the options in its
-    groups.
-    """
+    """Return the options of a dataclass by the name of their field, without those in its groups."""
     return {f.name: f.metadata[_OPTION] for f in fields(record) if _OPTION in f.metadata}
 
 
 def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
-    """Yield the name and description of all options of a dataclass, in the order of the fields.
-
-    The options of a group come in the position of the group's field.
+    """Yield the name and description of all options of a dataclass, in the order of the fields. The
+    options of a group come in the position of the group's field.
     """
     for each in fields(record):
         grouped = group_of(each)
@@ -113,24 +106,16 @@ def options_of(record: type[Any]) -> Iterator[tuple[str, Option]]:
 
 
 def documented(record: type[R]) -> type[R]:
-    """Return the dataclass of a request. The descriptions of its options are added to its
-    docstring.
-    """
+    """Return the dataclass of a request after adding the texts of its options to its docstring."""
     lines = [f"{name}\n    {option.text}" for name, option in options_of(record)]
     record.__doc__ = "\n".join((f"{record.__doc__}\n", "Attributes", "----------", *lines))
     return record
 
 
 def request_with(kind: type[R], request: R | None, keywords: Mapping[str, Any]) -> R:
-    """Return a request of the type `kind`: a copy of `request` in which keywords replace the values
-    of fields. If `request` is None, start from the defaults.
-
-    Raises
-    ------
-    TypeError
-        A keyword is not an option of the request.
-    PolicyError
-        The value of an option has the wrong type.
+    """Return a request of the type `kind`: a copy of `request` (by default, of the defaults) with
+    the values that keywords state. Raise `TypeError` if a keyword is not an option of the request,
+    and `PolicyError` if the value of an option has the wrong type.
     """
     names = [name for name, _ in options_of(kind)]
     for name in keywords:
@@ -146,9 +131,7 @@ def request_with(kind: type[R], request: R | None, keywords: Mapping[str, Any]) 
 
 
 def checks_types(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that does the same as the given function, but raises `PolicyError` if an
-    argument does not have its declared type.
-    """
+    """Make a function raise `PolicyError` if an argument does not have its declared type."""
     signature = inspect.signature(function)
     several = [n for n, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL]
 
@@ -180,9 +163,7 @@ def check_arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> 
 
 
 def _check_record(request: Any) -> None:
-    """Raise `PolicyError` if a field of a request, or of one of its groups of options, has the
-    wrong type.
-    """
+    """Raise `PolicyError` if a field of a request, or of one of its groups, has the wrong type."""
     check_fields(request)
     for each in fields(request):
         if group_of(each) is not None:
@@ -208,9 +189,8 @@ def _meaning(hint: Any) -> str:
 
 @functools.cache
 def _hints(declared: Any) -> Mapping[str, Any]:
-    """Return the types that a function or a record declares, by name.
-
-    A type that is imported only for type checkers is replaced by `Any`.
+    """Return the types that a function or a record declares, by name; `Any` for one that is
+    imported only for type checkers.
     """
     unknown: dict[str, Any] = {}
     while True:
@@ -256,9 +236,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _is_text(value: str | os.PathLike[str]) -> bool:
-    """Return whether a text can be a path or can be written into a file. This is not so if it
-    contains half of a surrogate pair.
-    """
+    """Return whether a text can be a path or in a file: not with half of a surrogate pair."""
     try:
         os.fsencode(value)
     except UnicodeEncodeError:
@@ -267,9 +245,7 @@ def _is_text(value: str | os.PathLike[str]) -> bool:
 
 
 def _changed(request: Any, keywords: Mapping[str, Any]) -> Any:
-    """Return a copy of a request in which keywords replace the values of fields, in the request
-    itself and in its groups of options.
-    """
+    """Return a copy of a request in which keywords replace fields, also in its groups of options."""
     changes = {}
     for each in fields(request):
         if group_of(each) is not None:

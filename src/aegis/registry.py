@@ -80,9 +80,7 @@ class Registry(Generic[T]):
         self._scanned = False
 
     def register(self, entry: T) -> T:
-        """Add `entry` to the registry and return it; raise `InternalError` if its name is already
-        taken.
-        """
+        """Add and return an entry; raise `InternalError` if its name is already taken."""
         if entry.name in self._entries:
             raise InternalError(f"{self.kind} {entry.name!r} is registered twice.")
         self._entries[entry.name] = entry
@@ -94,9 +92,7 @@ class Registry(Generic[T]):
             self.register(entry)
 
     def rename(self, former: str, name: str) -> None:
-        """Accept a former name for the entry `name`. If somebody calls `get` with the former name,
-        a warning is issued.
-        """
+        """Accept a former name for the entry `name`, with a warning whenever somebody uses it."""
         self._former[former] = name
 
     def register_family(self, base: str, make: Callable[[str], T]) -> None:
@@ -116,14 +112,10 @@ class Registry(Generic[T]):
         return self._derived[name]
 
     def get(self, name: str, *, others: Iterable[str] = ()) -> T:
-        """Return the entry called `name`. If there is none, raise a `PolicyError` that lists all
-        names.
-
-        The message also lists `others`: names of another registry that are accepted in the same
-        place. If an entry was renamed, its former name still works, with a `RenamedWarning` that
-        shows the new name. A name can have options in brackets; the entry is then made by the
-        function that was registered for the name before the bracket. `names` does not list names
-        with options.
+        """Return the entry called `name`, or the one that its former name or the family before a
+        bracket makes. A former name gives a `RenamedWarning`. If there is none, raise a
+        `PolicyError` that lists all names, and `others`: names of another registry that are
+        accepted in the same place.
         """
         derived = self._of_family(name)
         if derived is not None:
@@ -146,7 +138,7 @@ class Registry(Generic[T]):
         )
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all registered entries, in the order in which they were
+        """Return the names of all entries, without options, in the order in which they were
         registered.
         """
         self._scan()
@@ -188,14 +180,10 @@ class Registry(Generic[T]):
 class Extensions:
     """The extensions of one kind, which are found by name and loaded only when they are used.
 
-    Examples of kinds are commands, formats of summaries, and sections of the report. A package adds
-    an extension through the entry-point group `aegis.<kind>s`; the name of the entry point is the
-    name of the extension. Aegis registers its own optional parts in the same way.
-
-    Parameters
-    ----------
-    kind
-        The kind of extension, as users call it.
+    Examples of kinds, as users call them, are commands, formats of summaries, and sections of the
+    report. A package adds an extension through the entry-point group `aegis.<kind>s`; the name of
+    the entry point is the name of the extension. Aegis registers its own optional parts in the same
+    way.
     """
 
     def __init__(self, kind: str) -> None:
@@ -217,13 +205,8 @@ class Extensions:
         return name in self._points
 
     def load(self, name: str) -> Any:
-        """Load the extension with a name that `names` lists, and return its object.
-
-        Raises
-        ------
-        PolicyError
-            Two packages add this name, or the extension cannot be loaded. The message names the
-            package.
+        """Load the extension with a name that `names` lists. Raise `PolicyError`, which names the
+        package, if two packages add this name, or if the extension cannot be loaded.
         """
         first, *others = self._points[name]
         if others:
@@ -233,7 +216,7 @@ class Extensions:
 
 def _record_of(kind: str, point: EntryPoint) -> Any:
     """Return the record that an entry point names: its object or, if this has no name, the result
-    of calling the object. `kind` is the kind of record, for messages.
+    of calling it.
     """
     loaded = _loaded(kind, point)
     if hasattr(loaded, "name"):
@@ -300,9 +283,7 @@ class SummaryFormat(Protocol):
 
 def added_format(summary: Any) -> str | None:
     """Return the file extension of a summary format that a package added, if a path or an object
-    has this format; otherwise None.
-
-    An object names its format in the attribute `summary_format`.
+    has this format; otherwise None. An object names its format in the attribute `summary_format`.
     """
     if isinstance(summary, str | Path):
         ending = Path(str(summary)).suffix.lower().removeprefix(".")
@@ -312,9 +293,7 @@ def added_format(summary: Any) -> str | None:
 
 
 def format_of_summary(summary: Any) -> SummaryFormat | None:
-    """Return the added format of an object, or of a file by its extension; None if no package adds
-    such a format.
-    """
+    """Return the added format of an object, or of a file by its extension; None if there is none."""
     name = added_format(summary)
     if name is None:
         return None
@@ -324,10 +303,7 @@ def format_of_summary(summary: Any) -> SummaryFormat | None:
 
 def refuse_options(summary: Any, options: Mapping[str, object]) -> None:
     """Raise `PolicyError` if the user gave an option that a summary of an added format does not
-    support. `summary` is the summary.
-
-    `options` maps names, with or without dashes, to values; None and False mean that the option was
-    not given.
+    support. `options` maps names, with or without dashes, to values; None and False were not given.
     """
     summary_format = format_of_summary(summary)
     if summary_format is None:
@@ -342,9 +318,7 @@ def refuse_options(summary: Any, options: Mapping[str, object]) -> None:
 
 
 def refuse_added(path: str | Path) -> None:
-    """Raise an error if the user gives a summary in an added format, where a table or an ordinary
-    summary is needed.
-    """
+    """Refuse a summary in an added format where a table or an ordinary summary is needed."""
     summary_format = format_of_summary(path)
     if summary_format is not None:
         raise PolicyError(

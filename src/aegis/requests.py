@@ -172,8 +172,8 @@ class RankRequest:
 
 
 class RankOptions(TypedDict, total=False):
-    """The fields of `RankRequest`, as keywords of a function. `configurations` is not among them,
-    because it is a separate argument.
+    """The fields of `RankRequest`, as keywords of a function that has `configurations` as an
+    argument.
     """
 
     generate_count: int | None

@@ -32,15 +32,8 @@ _MAKE = "Make a pair of keys: `aegis keygen NAME`."
 
 @dataclass(frozen=True)
 class Signature:
-    """A signature, and the public key with which everybody can verify it.
-
-    Attributes
-    ----------
-    key
-        The public key, 32 bytes in hexadecimal. It shows which key signed the bytes, not who owns
-        the key.
-    value
-        The signature, 64 bytes in hexadecimal.
+    """A signature (64 bytes in hexadecimal), and the public key (32 bytes) with which everybody can
+    verify it. The key shows which key signed the bytes, not who owns it.
     """
 
     key: str
@@ -52,8 +45,8 @@ class Signature:
 
     @classmethod
     def of(cls, values: object) -> Signature:
-        """Return the signature in JSON values that `to_dict` wrote; raise `DataError` if `values` is
-        anything else.
+        """Return the signature in JSON values that `to_dict` wrote; raise `DataError` for anything
+        else.
         """
         match values:
             case {"algorithm": "ed25519", "key": str(key), "value": str(value), **more} if not more:
@@ -65,15 +58,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A public key, with which signatures are verified.
-
-    Attributes
-    ----------
-    raw
-        The 32 bytes of the key.
-    origin
-        The source of the key, for messages.
-    """
+    """A public key of 32 bytes, with which signatures are verified. Messages name its `origin`."""
 
     raw: bytes
     origin: str = "the key given"
@@ -86,13 +71,8 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """A private key, with which documents are signed. The `repr` of this object does not show the
-    key.
-
-    Attributes
-    ----------
-    key
-        The key object of the library `cryptography`.
+    """A private key of the library `cryptography`, with which documents are signed. The `repr` of
+    this object does not show the key.
     """
 
     key: Ed25519PrivateKey
@@ -107,9 +87,7 @@ class PrivateKey:
 
 
 def canonical(data: Mapping[str, Any] | Sequence[Any]) -> bytes:
-    """Return JSON values as bytes that are the same for every order of keys and for any white
-    space.
-    """
+    """Return JSON values as bytes, the same for every order of keys and for any white space."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
@@ -118,9 +96,7 @@ SEAL = ("digest", "signature")
 
 
 def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
-    """Return a copy of the document that also states the digest of its content, and its signature
-    if a key is given.
-
+    """Return a copy of the document with the digest of its content and, given a key, its signature.
     The digest shows damage and careless edits; only the signature shows who is responsible for the
     content.
     """
@@ -137,8 +113,8 @@ def sealed_digest(document: Mapping[str, Any]) -> str:
 
 
 def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKey) -> bool:
-    """Return whether `signature` is the signature of a document by the owner of `key`. The document
-    states its digest (`seal`).
+    """Return whether `signature` is that of the owner of `key` on a document with its digest
+    (`seal`).
     """
     content = {name: value for name, value in document.items() if name not in SEAL}
     return verify_bytes(canonical(content), signature, key)
@@ -156,9 +132,7 @@ def keyed_digest(table: str, release: str, key: PrivateKey) -> str:
 
 
 def sign_bytes(data: bytes, key: PrivateKey) -> Signature:
-    """Return the signature of `data`. The same bytes and the same key always give the same
-    signature.
-    """
+    """Return the signature of `data`, which is always the same for the same key."""
     return Signature(key.public.text, key.key.sign(data).hex())
 
 
@@ -178,9 +152,7 @@ def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
 
 
 def make_keys() -> tuple[bytes, bytes]:
-    """Create a private key, and return it with its public key, both as PEM texts (PKCS 8 and
-    SubjectPublicKeyInfo).
-    """
+    """Return a new private key and its public key, as PEM texts (PKCS 8 and SubjectPublicKeyInfo)."""
     _require_library()
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -194,12 +166,8 @@ def make_keys() -> tuple[bytes, bytes]:
 
 
 def load_private_key(path: Path) -> PrivateKey:
-    """Read a private key from a PEM file and return it.
-
-    Raises
-    ------
-    PolicyError
-        The file cannot be read or contains no Ed25519 private key, or the extra `sign` is missing.
+    """Read a private key from a PEM file. Raise `PolicyError` if the file cannot be read or
+    contains no Ed25519 private key, or if the extra `sign` is missing.
     """
     _require_library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -214,13 +182,7 @@ def load_private_key(path: Path) -> PrivateKey:
 
 
 def load_public_key(path: Path) -> PublicKey:
-    """Read a public key from a PEM file and return it.
-
-    Raises
-    ------
-    PolicyError
-        The file cannot be read or contains no Ed25519 public key, or the extra `sign` is missing.
-    """
+    """Read a public key from a PEM file; raise the errors of `load_private_key`."""
     _require_library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key

@@ -24,8 +24,7 @@ _MOST_SHOWN = 120
 
 
 def predicted(summary: Mapping[str, Any]) -> str:
-    """Return the names of the labels in a mapping that `Summary.to_dict` made; the empty text if
-    there is no label.
+    """Return the names of the labels in a mapping that `Summary.to_dict` made, or the empty text.
 
     >>> predicted({"label": None, "labels": {"income": {}, "hours": {}}})
     'income, hours'
@@ -70,14 +69,8 @@ def unquoted(sentence: str) -> str:
 
 
 def counted(number: int, singular: str, many: str | None = None) -> str:
-    """Return a number together with its noun, such as "1 row" or "1,200 rows".
-
-    Parameters
-    ----------
-    number
-        The number, at least 0.
-    singular, many
-        The noun for one, and the noun for several; by default, the plural adds an s.
+    """Return a number from 0 on with its noun, such as "1 row" or "1,200 rows". By default, the
+    plural (`many`) adds an s.
     """
     return f"{amount(number)} {singular if number == 1 else many or f'{singular}s'}"
 

@@ -375,11 +375,11 @@ def _check_kind(options: AdviseCommand) -> None:
 
 
 def _written(best: Ranked, advice: Advice) -> str:
-    """Return the text of the file for the best configuration, or for the best recipe.
+    """Return the text of the file for the best configuration or recipe.
 
-    The text names the measure of the ranking, unless it is the default, so that the certificate of
-    the release states the same measure. If the best entry was chosen from a summary, the text also
-    contains the rule of the summary.
+    It names the measure of the ranking, unless it is the default, so that the certificate of the
+    release states the same measure. If the best entry was chosen from a summary, it also has the
+    rule of the summary.
     """
     named = advice.stated_measure
     if best.method is None:
@@ -422,7 +422,7 @@ def _next(
     options: AdviseCommand, table: str, output: Path | None, advice: Advice
 ) -> list[RenderableType]:
     """Return the next command, with the options that read the same table and lead to the same
-    figures. `output` is the file with the best configuration or recipe; None if it was not written.
+    figures. `output` is the file with the best configuration or recipe, if it was written.
     """
     counted, best = options.counted, advice.best
     read = {

@@ -243,8 +243,8 @@ def _report(options: ApplyCommand, release: Release, policy: Policy, file: Path)
 
 
 def configuration_file(path: Path | None, policy_file: Path, policy: Policy) -> Path:
-    """Return the file that the user names, or else the policy. If it does not exist, the error names the
-    policy's configurations, one of which may be meant.
+    """Return the file that the user names, or else the policy. If it does not exist, the error
+    names the policy's configurations, one of which may be meant.
     """
     if path is None:
         return policy_file

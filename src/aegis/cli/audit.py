@@ -87,8 +87,6 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
 def in_words(unchecked: str) -> str:
     """Return, in words, which fields of a certificate were not checked, and why.
 
-    Examples
-    --------
     >>> in_words("utility.stderr, utility.kept: needs the original table (--original TABLE)")
     'sampling error of the utility, percentage of the utility kept: needs the original table (--original TABLE)'
     """

@@ -22,19 +22,9 @@ CLOSED_PIPE = 141
 
 @dataclass(frozen=True)
 class Failure:
-    """An error message to the user.
-
-    Attributes
-    ----------
-    kind
-        Kind of error, for programs: usage, policy, data, engine, no_admissible_configuration, file,
-        internal.
-    message
-        The error, with the user's value and the allowed values.
-    hint
-        How to avoid the error.
-    exit_code
-        Exit code of the process.
+    """An error message to the user: the error, with the value and the allowed values, and how to
+    avoid it. Programs read its kind: usage, policy, data, engine, no_admissible_configuration,
+    file, internal.
     """
 
     kind: str
@@ -91,10 +81,9 @@ class Failure:
 
 
 def extra_of(module: str) -> str | None:
-    """Return the extra of Aegis that installs a module, for example "service" for "uvicorn".
-
-    The result is None if no extra does. The module is compared with the names of the extra's
-    packages. It may be the first or last word of a name, as in argon2-cffi and python-multipart.
+    """Return the extra of Aegis that installs a module, for example "service" for "uvicorn"; None
+    if there is none. The module may be the first or last word of a package's name, as in
+    argon2-cffi and python-multipart.
     """
     top = module.partition(".")[0]
     for text in _requirements():

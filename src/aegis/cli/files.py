@@ -168,9 +168,7 @@ def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:
 
 
 def _bytes(path: str | Path) -> int | None:
-    """Return the size in bytes of a file, or of all files of a folder; None if it is not on this
-    machine.
-    """
+    """Return the bytes of a file, or of all files of a folder; None if it is not on this machine."""
     local = Path(path)
     if local.is_dir():
         return sum(part.stat().st_size for part in local.rglob("*") if part.is_file())
@@ -324,10 +322,8 @@ def _refuse_unused(reading: Reading, subject: Source | Summary, location: str) -
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """The user's options for opening a table. An option that the user does not give is None or
-    empty.
-
-    Options for text files override the policy's `reading`.
+    """The user's options for opening a table; None or empty if they are not given. Options for text
+    files override the policy's `reading`.
     """
 
     table_name: TableName = None
@@ -371,15 +367,9 @@ class Opening:
         proposing: bool = False,
         verify_key: Path | None = None,
     ) -> Source | Summary:
-        """Open the table or summary at a path or URL (`location`).
-
-        Warnings about how it was read go to standard error, unless `quiet`. `proposing` says
-        whether more reading options may be proposed.
-
-        Raises
-        ------
-        PolicyError
-            An option is for a format other than the format of the table.
+        """Open the table or summary at a path or URL. Warnings about how it was read go to standard
+        error, unless `quiet`. `proposing` says whether more reading options may be proposed. Raise
+        `PolicyError` if an option is for another format.
         """
         from aegis.sources import Source
 
@@ -428,12 +418,8 @@ class Opening:
         verify_key: Path | None = None,
     ) -> str | Source | Summary:
         """Return the subject for a `Study`: the result of `subject`, or the path of a summary whose
-        format another package adds.
-
-        Raises
-        ------
-        PolicyError
-            Summaries of this format do not support one of the `options` of the command.
+        format another package adds. Raise `PolicyError` if that format does not support one of the
+        `options`.
         """
         if format_of_summary(location) is None:
             return self.subject(location, policy, quiet=quiet, verify_key=verify_key)

@@ -1,6 +1,4 @@
-"""Print the registries whose entries a policy can name, for people and for programs: as a list, or
-one entry in full.
-"""
+"""Print the registries whose entries a policy can name, as a list or one entry in full."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ class RegistryListing:
 
     Attributes
     ----------
-    about
-        The help of the command.
+    about, EXAMPLES
+        The help of the command, and its examples; the first one is the command alone.
     registry
         The registry, as `module:NAME`. It is loaded when the command runs.
     entry
@@ -43,8 +41,6 @@ class RegistryListing:
         Function that returns an example of how a policy writes an entry.
     columns
         Keys of the columns of the list; the last column contains sentences.
-    EXAMPLES
-        The examples that `--help` shows; the first example is the command alone.
     """
 
     about: str

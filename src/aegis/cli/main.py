@@ -289,10 +289,8 @@ def _commands(verb: str) -> Mapping[str, Command]:
 
 @cache
 def all_commands() -> Mapping[str, Command]:
-    """Return every command by name, after importing all their modules.
-
-    A command of a package that cannot be imported is left out, with a warning that names the
-    package.
+    """Return every command by name, after importing all their modules. A command that cannot be
+    imported is left out, with a warning that names the package.
     """
     commands: dict[str, Command] = {}
     for verb in dict.fromkeys((*VERBS, *PACKAGE_COMMANDS.names())):
@@ -397,12 +395,8 @@ _PRINTED_ONCE = (RenamedWarning, PackageWarning)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return the exit code. Every failure becomes one clear error block.
-
-    Parameters
-    ----------
-    arguments
-        The words after `aegis` on the command line.
+    """Run one command, given the words after `aegis`, and return the exit code. Every failure
+    becomes one clear error block.
     """
     output.start()
     with output.until_the_end(), watching(), _warnings_printed_once(), recording() as outputs:

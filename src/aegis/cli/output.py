@@ -47,21 +47,8 @@ _ours: list[logging.Handler] = []
 
 
 def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> None:
-    """Start logging: to standard error, to the end of a file, or to both.
-
-    Parameters
-    ----------
-    arguments
-        The command line, which is logged first, without passwords.
-    verbose
-        Whether to log to standard error.
-    file
-        The log file, which may already exist.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
+    """Start logging: to standard error (`verbose`), to the end of a file, or to both. First log the
+    command line, without passwords. Raise `OSError` if the file cannot be written.
     """
     form = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     if file is not None:
@@ -169,11 +156,9 @@ def lose(file: IO[str], error: OSError) -> None:
 
 
 def open_missing() -> None:
-    """Redirect streams that the shell has closed (>&-) to the null device, with the file
-    descriptors of these streams.
-
-    Otherwise, the next file that is opened, perhaps a release, would get such a descriptor, and
-    libraries would print into the file.
+    """Redirect streams that the shell has closed (>&-), with their file descriptors, to the null
+    device. Otherwise, the next file that is opened, perhaps a release, would get such a descriptor,
+    and libraries would print into the file.
     """
     for number in (0, 1, 2):
         try:
@@ -193,15 +178,7 @@ cut.
 
 @dataclass(frozen=True)
 class Output:
-    """The streams and the format in which a command prints.
-
-    Attributes
-    ----------
-    format
-        How results are printed.
-    quiet
-        Whether to print results only.
-    """
+    """The streams and the format in which a command prints; with `quiet`, only results."""
 
     format: Format = Format.TABLE
     quiet: bool = False
@@ -216,10 +193,8 @@ class Output:
         _print(sys.stdout, parts)
 
     def say(self, *parts: RenderableType) -> None:
-        """Print which files were written.
-
-        If people read the results, the text is printed below the results. If a program reads the
-        results, the text goes to standard error.
+        """Print which files were written: below the results, or to standard error if a program
+        reads these.
         """
         if not self.quiet:
             _print(sys.stdout if self.tabular else sys.stderr, parts)
@@ -236,11 +211,9 @@ class Output:
             print_note(*texts)
 
     def caution(self, warnings: Iterable[str], *, short_texts: Sequence[str] | None = None) -> None:
-        """Print warnings below a result, and log them.
-
-        The log has every warning in full, even if shorter texts (`short_texts`) are printed. Warnings are
-        printed before the next step, so that people read them first. If a program reads the result,
-        they go to standard error.
+        """Print warnings below a result, or to standard error if a program reads it. The log has
+        every warning in full, even if `short_texts` are printed. Warnings are printed before the
+        next step, so that people read them first.
         """
         if not self.tabular:
             self.warn(warnings)
@@ -263,8 +236,8 @@ class Output:
         write_json(sys.stdout, data)
 
     def csv(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Print rows as CSV below a header; null becomes an empty cell. A terminal gets control
-        characters escaped; a file or a program gets the text unchanged.
+        """Print rows as CSV below a header; null becomes an empty cell. Only for a terminal,
+        control characters are escaped.
         """
         lines: Iterable[str] = map(_csv_line, (header, *rows))
         if sys.stdout.isatty():
@@ -281,9 +254,8 @@ class Output:
         header: Sequence[str] = (),
         rows: Iterable[Sequence[object]] = (),
     ) -> bool:
-        """Print a result as JSON, or as CSV: its rows or, without a header, its figures.
-
-        Return False, and print nothing, if people read the result.
+        """Print a result as JSON, or as CSV: its rows or, without a header, its figures. Return
+        False, and print nothing, if people read the result.
         """
         if self.format is Format.JSON:
             self.json(data)
@@ -309,10 +281,9 @@ def _csv_line(row: Iterable[object]) -> str:
 
 
 def console(file: IO[str], onto: IO[str] | None = None) -> Console:
-    """Return an object that prints to a file (a console of the library rich). It is as wide as the
-    terminal; outside a terminal, its width is unlimited.
-
-    If `onto` is given, the text is written to this file, but formatted as for `file`.
+    """Return a console of the library rich for a file. It is as wide as the terminal; outside a
+    terminal, its width is unlimited. If `onto` is given, it writes to this file, but formats as for
+    `file`.
     """
     from rich.console import Console
 
@@ -329,10 +300,8 @@ def console(file: IO[str], onto: IO[str] | None = None) -> Console:
 
 
 def _print(file: IO[str], parts: Iterable[RenderableType], *, breaks: bool = True) -> None:
-    """Print texts and tables (`parts`) to a file, one below the other, without blanks at the ends
-    of lines.
-
-    If `breaks` is True, long lines are broken at the width of the screen.
+    """Print texts and tables one below the other, without blanks at the ends of lines. Break long
+    lines at the width of the screen unless `breaks` is False.
     """
     text = StringIO()
     target = console(file, onto=text)
@@ -420,16 +389,8 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
-
-    Attributes
-    ----------
-    title
-        Heading of the column.
-    right
-        Whether cells are aligned to the right, as numbers are.
-    wraps
-        Whether cells may wrap if the page is narrow.
+    """A column of a table with its heading, aligned to the `right`, as numbers are, or to the left.
+    `wraps` says whether its cells may wrap if the page is narrow.
     """
 
     title: str
@@ -618,14 +579,8 @@ class Interruptible:
 
 
 class QueryClock:
-    """Computes the finished share and the remaining time of the query that the engine runs.
-
-    Parameters
-    ----------
-    done
-        Function that returns the finished share of the query; None if it is unknown.
-    now
-        Function that returns the time in seconds.
+    """Computes the finished share and the remaining time of the query that the engine runs. `done`
+    returns the finished share (None if it is unknown), and `now` the time in seconds.
     """
 
     def __init__(

@@ -39,15 +39,9 @@ _LARGEST = 1 << 63
 def takes_records(
     command: Callable[..., None], before: Callable[[Mapping[str, Any]], None] | None = None
 ) -> Callable[..., None]:
-    """Return a command in which each parameter that is a record is replaced by options, one for
-    each field.
-
-    Parameters
-    ----------
-    command
-        The function, which has records as parameters; its docstring is the help.
-    before
-        Function that is called before any record is made, with the values of all options by name.
+    """Return a command in which each parameter that is a record is replaced by one option for each
+    field. Its docstring is the help. `before` is called before any record is made, with the values
+    of all options by name.
     """
     parameters = inspect.signature(command, eval_str=True).parameters
     records = {name: p.annotation for name, p in parameters.items() if is_dataclass(p.annotation)}
@@ -95,8 +89,8 @@ def _parameters(record: Any) -> Iterator[inspect.Parameter]:
 
 
 def _option_fields(record: Any) -> Iterator[tuple[Field[Any], Option | None, Any]]:
-    """Yield each field that becomes an option, with its declaration (None for a nested record or without
-    one) and its type (None if the declaration states it).
+    """Yield each field that becomes an option, with its declaration (None for a nested record or
+    without one) and its type (None if the declaration states it).
     """
     options = own_options(record)
     for field in fields(record):
@@ -215,23 +209,14 @@ def user_file() -> Path | None:
 
 
 def read_defaults(root: Any) -> dict[str, Any]:
-    """Return the defaults of all commands, in the form that the parser of the command line needs.
+    """Return the defaults of all commands in the group `root`, in the form that the parser of the
+    command line needs. Raise `PolicyError` if a file is not TOML, names an unknown command or
+    option, or has an invalid value for an option.
 
     Top-level keys apply to all commands that have the option. A section such as `[advise]` applies
     only to this command, and overrides top-level keys. The file of the folder overrides the file of
     the project, which overrides the file of the user. Options on the command line override all
     files.
-
-    Parameters
-    ----------
-    root
-        The group of all commands.
-
-    Raises
-    ------
-    PolicyError
-        A file is not TOML, names an unknown command or option, or has an invalid value for an
-        option.
     """
     defaults: dict[str, Any] = {}
     for where, data in _files():
@@ -240,16 +225,14 @@ def read_defaults(root: Any) -> dict[str, Any]:
 
 
 def has_defaults() -> bool:
-    """Return whether one of the files of the user, the project and the folder sets defaults of
-    options. If so, all commands must be loaded to check the file.
+    """Return whether a file of the user, the project or the folder sets defaults. If so, all
+    commands must be loaded to check the file.
     """
     return any(data for _, data in _files())
 
 
 def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the name and the content of each file with defaults of options, from the lowest to the
-    highest priority.
-    """
+    """Yield name and content of each file with defaults, from the lowest to the highest priority."""
     user_path = user_file()
     if user_path is not None and user_path.is_file():
         yield str(user_path), _toml(user_path)
@@ -276,8 +259,8 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the defaults for a command and its subcommands from `data`, the content of a file with
-    defaults. `where` names the file in error messages.
+    """Return the defaults for a command and its subcommands from the content of a file, which errors
+    call `where`.
     """
     below: Mapping[str, Any] = getattr(command, "commands", {})
     everywhere = {k.replace("_", "-"): v for k, v in data.items() if not isinstance(v, Mapping)}
@@ -299,8 +282,8 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return those defaults in `everywhere` (values by name of the option) whose option a command
-    or its subcommands have. `where` names the file in error messages.
+    """Return those defaults in `everywhere`, by name, whose option a command or its subcommands
+    have.
     """
     options = _options(command)
     defaults: dict[str, Any] = {
@@ -332,7 +315,7 @@ def _all_options(command: Any) -> Iterator[str]:
 
 def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
     """Return the default `value` of an option; raise `PolicyError` if the option does not accept
-    it. `where` names the file in the error message.
+    it.
     """
     if option.is_flag and not isinstance(value, bool):
         raise PolicyError(f"{where} is {value!r}.", hint="Write true or false.")
@@ -350,9 +333,7 @@ def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
 
 
 def in_plain_words(error: Any) -> None:
-    """Let the error of an option state its value and the allowed values, instead of the text of the
-    library that checks them.
-    """
+    """Let an error of an option state its value and the allowed ones, not the text of the parser."""
     if not hasattr(error.__cause__, "errors"):
         return
     problems = []
@@ -567,8 +548,8 @@ After = Annotated[
 
 
 def refuse(options: Mapping[str, object], why: str, hint: str) -> None:
-    """Raise `PolicyError` if the user gave one of these `options`, which do not fit the command.
-    `why` completes the message after the name of the option, and `hint` says what to do.
+    """Raise `PolicyError` if the user gave one of these `options`. `why` completes the message
+    after the name of the option.
     """
     for name, value in options.items():
         if value is not None:
@@ -576,9 +557,7 @@ def refuse(options: Mapping[str, object], why: str, hint: str) -> None:
 
 
 def split_names(texts: list[str] | None) -> list[str] | None:
-    """Return the names in repeated options, each of which is a comma-separated list; None if there
-    are no options.
-    """
+    """Return the names in repeated options with comma-separated lists; None without options."""
     if texts is None:
         return None
     names = [name.strip() for text in texts for name in text.split(",")]
@@ -630,12 +609,8 @@ class MeasureOptions:
 
     @property
     def name(self) -> str | None:
-        """The name of the measure that the user requested; None if the user requested none.
-
-        Raises
-        ------
-        PolicyError
-            Both a measure and a metric were requested, or a metric or model is unknown.
+        """The name of the measure that the user requested, or None. Raise `PolicyError` if both a
+        measure and a metric were requested, or a metric or model is unknown.
         """
         if self.merit is None and self.models is None:
             return self.measure

@@ -65,8 +65,8 @@ from `--table` down to `--sheet`, in the order of this table, say where your dat
 def _everywhere(
     group: Any, rows: Mapping[str, Mapping[str, str]], shared: set[str]
 ) -> Iterator[str]:
-    """Yield the lines of the reference on global options, and then on options that many commands
-    have (`shared`). `group` has all commands, and `rows` the table row of each option, by command.
+    """Yield the lines on global options, and on options that many commands have (`shared`). `rows`
+    has the table row of each option, by command.
     """
     yield from (EVERYWHERE, *_head("option"))
     for param in group.params:
@@ -78,9 +78,7 @@ def _everywhere(
 
 
 def _rows(group: Any, name: str) -> dict[str, str]:
-    """Return the rows of a Markdown table on the arguments and options of a command, by their
-    names. `name` may have two words, such as `jobs list`.
-    """
+    """Return the row on each argument and option of a command, such as `jobs list`, in Markdown."""
     command = group
     for part in name.split():
         command = command.commands[part]
@@ -92,8 +90,8 @@ def _rows(group: Any, name: str) -> dict[str, str]:
 
 
 def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) -> Iterator[str]:
-    """Yield the lines on one command. `rows` has a line for each option; options in `shared` are
-    only named.
+    """Yield the lines on one command. `rows` has a line for each option; `shared` ones are only
+    named.
     """
     yield f"\n## aegis {name}\n"
     yield inspect.cleandoc(module.command.__doc__ or "")

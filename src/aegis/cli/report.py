@@ -146,8 +146,8 @@ def command(options: ReportCommand) -> None:
 
 
 def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
-    """Return the path of the policy. If no policy or no table is given, raise an error that states
-    the command to type.
+    """Return the path of the policy; without policy or table, raise an error that states what to
+    type.
     """
     listed = table.lower().endswith(YAML)
     if policy is not None and not listed:
@@ -164,8 +164,8 @@ def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
 def _reported(
     options: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
 ) -> Advice:
-    """Write the report on the advice, and return the advice. `listed` has the configurations to
-    rank.
+    """Write the report on the advice, which ranks the `listed` configurations, and return the
+    advice.
     """
     from aegis.study import Study, ask
 
@@ -195,9 +195,8 @@ def _reported(
 
 
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Reported:
-    """Train models on the first admissible entries of an advice and on the unmasked table.
-
-    Return the evaluation, an object with the trained models and the advice, for the report.
+    """Return, for the report, an evaluation with models that are trained on the first admissible
+    entries of an advice and on the unmasked table.
     """
     evaluation: Reported = study.evaluate(
         advice, models=models, metric="roc_auc", splits=SPLITS, comparators=()

@@ -33,16 +33,8 @@ SHORTEST = 25
 
 @dataclass(frozen=True)
 class ShortPage:
-    """A page of at most `LINES` lines, with every column and as many cautions as fit.
-
-    Attributes
-    ----------
-    head
-        The table, the rule, the best configuration and its proof.
-    masks
-        The mask of each column.
-    cautions
-        The first cautions.
+    """A page of at most `LINES` lines: the table, the rule, the best configuration and its proof
+    (`head`), the mask of every column, and as many of the first cautions as fit.
     """
 
     head: tuple[str, ...]
@@ -51,9 +43,7 @@ class ShortPage:
 
     @classmethod
     def of(cls, advice: Advice, best: Ranked, origin: str, policy: Policy) -> ShortPage:
-        """Return a page on an advice with at most `LINES` lines: the table, the rule and the best
-        configuration, and below these the masks and as many warnings as fit.
-        """
+        """Return the page on an advice."""
         head = _head(advice, best, origin, policy)
         cautions = short_cautions(advice.warnings)
         free_lines = LINES - TAIL - sum(map(_height, head)) - 1 - (2 if cautions else 0)
@@ -123,7 +113,7 @@ def _fitting(cautions: Sequence[str], lines: int) -> Iterator[str]:
 
 
 def alone(lost: float | None) -> str:
-    """Return a note that masking only one column costs `lost` percent of utility; empty if this is
+    """Return a note that masking only one column costs `lost` percent of utility, if this is not
     little.
     """
     return "" if lost is None or lost < 0.05 else f"  (alone costs {percent(lost)})"

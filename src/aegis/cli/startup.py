@@ -44,10 +44,8 @@ _own_process = False
 
 def start() -> None:
     """Configure this process for one command, with less garbage collection and without plug-ins of
-    pydantic.
-
-    BLAS, which is not loaded yet, will use one thread (see `aegis.blas`), unless the environment
-    sets a number.
+    pydantic. BLAS, not loaded yet, will use one thread (`aegis.blas`), unless the environment sets
+    a number.
     """
     global _own_process
     _own_process = True
@@ -57,10 +55,9 @@ def start() -> None:
 
 
 def end(codes: Sequence[int]) -> None:
-    """End the process immediately with an exit code; do nothing if `codes` is empty.
-
-    Normally, Python frees hundreds of modules object by object, which takes as long as importing
-    Ibis. Call this function last.
+    """End the process immediately with an exit code, if `codes` has one. Normally, Python frees
+    hundreds of modules object by object, which takes as long as importing Ibis. Call this function
+    last.
     """
     for code in codes:
         output.flush()
@@ -96,9 +93,7 @@ class _Absent(MetaPathFinder):
 
 
 def _added_to() -> bool:
-    """Return whether other installed packages extend Aegis (apart from the optional parts of
-    Aegis).
-    """
+    """Return whether packages other than the optional parts of Aegis extend it."""
     return any(
         not point.value.startswith("aegis.")
         for group in _GROUPS
@@ -136,10 +131,9 @@ def _compile_for_one_engine() -> None:
 
 
 def _factorise_alone() -> None:
-    """Make LAPACK available without `scipy.linalg`, which takes 20 times as long to load.
-
-    The compiled routines are put into an empty `scipy.linalg.lapack`. If another name of this
-    module is used, the module is executed, which loads all of `scipy.linalg`.
+    """Make LAPACK available without `scipy.linalg`, which takes 20 times as long to load. The
+    compiled routines are put into an empty `scipy.linalg.lapack`. If another name of this module is
+    used, all of `scipy.linalg` is loaded.
     """
     import scipy
 

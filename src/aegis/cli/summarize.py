@@ -195,9 +195,7 @@ def _print(
 
 
 def _label(figures: Mapping[str, Any]) -> str:
-    """Return a text that describes the label or labels, with the first classes and their numbers of
-    rows. `figures` describes the summary.
-    """
+    """Describe the label or labels of a summary, with the first classes and their numbers of rows."""
     if figures.get("labels"):
         each = (f"{name} ({label_words(label)})" for name, label in figures["labels"].items())
         return f"labels {', '.join(each)}"
@@ -225,8 +223,8 @@ def _overview(figures: dict[str, Any]) -> str:
 
 
 def _weights(figures: dict[str, Any]) -> str:
-    """Return a text that names the column of weights and says how many rows of equal weight are
-    worth the same; empty if rows have no weights. `figures` describes the summary.
+    """Name the column of weights, and say how many rows of equal weight are worth the same; empty
+    if the rows of the summary have no weights.
     """
     weights = figures.get("weights")
     if weights is None:
@@ -236,8 +234,8 @@ def _weights(figures: dict[str, Any]) -> str:
 
 
 def _dialect(dialect: dict[str, Any]) -> str:
-    """Return a text that describes how a text file is written: encoding, separator, quotes, and
-    names in its first line. `dialect` has these facts.
+    """Describe how a text file is written: encoding, separator, quotes, and names in its first
+    line.
     """
     quote, escape = dialect["quote"], dialect["escape"]
     quoting = f"quote {quote}" if quote else "no quotes"

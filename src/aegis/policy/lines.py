@@ -82,15 +82,7 @@ _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
 
 @dataclass(slots=True)
 class EntryLines:
-    """The line number of an entry in a YAML document, and the line numbers of the entries below it.
-
-    Attributes
-    ----------
-    line
-        The line, counted from 1.
-    parts
-        The lines of the keys or entries below it.
-    """
+    """The line of an entry in a YAML document, from 1, and those of the keys or entries below it."""
 
     line: int
     parts: dict[str | int, EntryLines] = field(default_factory=dict)
@@ -98,16 +90,8 @@ class EntryLines:
 
 @dataclass(frozen=True)
 class Located:
-    """The content of a YAML document, with the line number of each entry.
-
-    Attributes
-    ----------
-    data
-        The document as plain Python objects.
-    lines
-        The lines of the document and of its parts.
-    origin
-        The file's name, for messages.
+    """The content of a YAML document as plain Python objects, with the line of each entry. Messages
+    name its `origin`.
     """
 
     data: Any
@@ -125,15 +109,9 @@ class Located:
 
 
 def read_yaml(text: str, origin: str, *, remedy: str = "Write a value.") -> Located:
-    """Parse `text`, which comes from the file `origin`, as YAML.
-
-    `remedy` is the hint of the error message for an empty file.
-
-    Raises
-    ------
-    PolicyError
-        The syntax is not valid, a key is repeated, there is a tag or an alias that contains itself,
-        or a limit is exceeded. The message names the line.
+    """Parse `text`, which comes from the file `origin`, as YAML. `remedy` is the hint for an empty
+    file. Raise `PolicyError`, which names the line, if the syntax is not valid, a key is repeated,
+    there is a tag or an alias that contains itself, or a limit is exceeded.
     """
     if len(text) > MOST_CHARACTERS:
         raise PolicyError(
@@ -160,18 +138,9 @@ def _invalid(origin: str, line: int, problem: str, hint: str = "") -> PolicyErro
 
 @dataclass(slots=True)
 class _ReadValue:
-    """A value that has been read completely.
-
-    Attributes
-    ----------
-    value
-        The value.
-    lines
-        The position of the value.
-    size
-        Number of keys and values in it, with aliases written out.
-    merges
-        Whether it is the plain scalar `<<`, which merges another mapping if it is a key.
+    """A value that has been read completely. `size` is its number of keys and values, with aliases
+    written out. `merges` says whether it is the plain scalar `<<`, which merges another mapping if
+    it is a key.
     """
 
     value: Any
@@ -182,18 +151,9 @@ class _ReadValue:
 
 @dataclass
 class _Open:
-    """A mapping or list that has not been read to its end.
-
-    Attributes
-    ----------
-    part
-        The part that has been read so far.
-    anchor
-        The name that aliases use for the mapping or list, if it has one.
-    key
-        The key whose value comes next.
-    merged
-        The mappings that are merged into this one (`<<`); its own entries take precedence.
+    """A mapping or list that has not been read to its end: the part read so far, the `anchor` that
+    aliases use for it, the key whose value comes next, and the mappings that are merged into it
+    (`<<`); its own entries take precedence.
     """
 
     part: _ReadValue

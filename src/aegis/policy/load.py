@@ -172,10 +172,10 @@ def policy_digest(policy: Policy) -> str:
 def canonical_policy(policy: Policy) -> str:
     """Return everything that the policy declares as one JSON text. Equal policies give equal texts.
 
-    For a hierarchy, the text has the digest of its content instead of the name of its file. The
-    text has no values that the masks of configurations learnt: otherwise readers of the digest could
-    confirm a guess of such a value. It has the lists of the masks that an attribute declares; so
-    certificates state the digest of `shown_policy`.
+    A hierarchy is stated by the digest of its content. Values that the masks of configurations
+    learnt are left out: otherwise readers of the digest could confirm a guess of such a value. The
+    text has the lists of the masks that an attribute declares; so certificates state the digest of
+    `shown_policy`.
     """
     data = policy_mapping(replace(policy, configurations=_unlisted(policy)))
     for attribute in policy.attributes.values():
@@ -272,15 +272,9 @@ def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
 
 
 def read_document(path: str | Path, what: str) -> Located:
-    """Read a YAML file once, so that several functions can use its content.
-
-    `what` names the file in messages. A path may be a pipe, which can be read only once, such as
-    `<(command)` of a shell.
-
-    Raises
-    ------
-    PolicyError
-        The file is missing, empty, a table, or not YAML.
+    """Read a YAML file once, so that several functions can use its content. A path may be a pipe,
+    which can be read only once, such as `<(command)` of a shell. `what` names the file in messages.
+    Raise `PolicyError` if the file is missing, empty, a table, or not YAML.
     """
     if "\n" in str(path):
         raise PolicyError(
@@ -366,15 +360,8 @@ def load_configurations(
 
 
 def read_mapping(source: str | Path | Located, what: str) -> dict[str, Any]:
-    """Read a YAML file that contains a single mapping. Error messages use `what` as the name of the
-    file's kind.
-
-    `source` is a path, or the result of `read_document`.
-
-    Raises
-    ------
-    PolicyError
-        The file is missing, not YAML or not a mapping.
+    """Read a YAML file (its path or its `read_document`) that contains a single mapping. Error
+    messages call it `what`. Raise `PolicyError` if the file is missing, not YAML or not a mapping.
     """
     located = _document(source, what)
     if not isinstance(located.data, dict):
@@ -407,11 +394,9 @@ def dump_configurations(
     measure: str | None = None,
     made_under: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return configurations as YAML text from which `load_configurations` reads them again.
-
-    `measure` is the measure by which the configurations were chosen; `measure_of_choice` reads it
-    from the file. If they were chosen from a summary, `made_under` is the rule of its owner as
-    plain data; `owner_of_choice` reads it from the file.
+    """Return configurations as YAML text from which `load_configurations` reads them again, with
+    what `measure_of_choice` and `owner_of_choice` read: the measure by which they were chosen and,
+    if they were chosen from a summary, the rule of its owner as plain data (`made_under`).
     """
     chosen: dict[str, Any] = {} if measure is None else {"measure": measure}
     if made_under is not None:

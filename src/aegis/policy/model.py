@@ -550,9 +550,7 @@ class Policy:
             )
 
     def _check_bins(self) -> None:
-        """Raise `PolicyError` if a label that the policy cuts into bins is masked or protected,
-        because its bins are not released.
-        """
+        """Raise `PolicyError` if a label in bins, which are not released, is masked or protected."""
         name = self.label.column
         scored = self.label_attribute is not None and self.label_attribute.scored
         if self.label.cut and (scored or name in self.privacy.sensitive):

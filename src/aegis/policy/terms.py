@@ -25,15 +25,8 @@ from aegis.words import counted, json_fields
 
 @dataclass(frozen=True)
 class OwnerRule:
-    """The privacy rule under which the owner of a table made its summary, and whether this rule is
-    locked.
-
-    Attributes
-    ----------
-    rule
-        The rule.
-    locked
-        Whether the owner forbids weaker rules.
+    """The privacy rule under which the owner of a table made its summary, and whether the rule is
+    locked: whether the owner forbids weaker rules.
     """
 
     rule: PrivacyRule
@@ -64,22 +57,10 @@ class OwnerRule:
         }
 
     def require(self, rule: PrivacyRule, *, override: bool, what: str) -> RuleOverride | None:
-        """Return how `rule` differs from the owner's rule; None if both rules require the same.
-
-        Parameters
-        ----------
-        rule
-            The requested rule.
-        override
-            Whether the user confirmed that the rule is intended to be different.
-        what
-            A name for the object that was made under the owner's rule, for the message.
-
-        Raises
-        ------
-        PolicyError
-            The rule differs and `override` is False, or it is weaker and the owner's rule is
-            locked.
+        """Return how `rule` differs from the owner's rule; None if both require the same. Raise
+        `PolicyError` if the rule differs and the user did not confirm this (`override`), or if it
+        is weaker and the owner's rule is locked. The message calls the object that was made under
+        the owner's rule `what`.
         """
         compared = strength(rule, self.rule)
         if compared is Strength.SAME:
@@ -102,17 +83,8 @@ class OwnerRule:
 
 @dataclass(frozen=True)
 class RuleOverride:
-    """A rule that the user chose on purpose although it differs from the owner's rule.
-
-    Attributes
-    ----------
-    owner
-        The rule under which the owner of the table made the summary.
-    used
-        The rule that is used instead.
-    lacks
-        The requirements of the owner's rule that the used rule does not imply; empty if the used
-        rule is stronger.
+    """A rule that the user chose on purpose although it differs from the owner's rule. `lacks` has
+    the requirements of the owner's rule that it does not imply; empty if it is stronger.
     """
 
     owner: OwnerRule
@@ -151,8 +123,6 @@ class Terms:
     ----------
     policy
         Canonical form of the policy: the JSON text whose SHA-256 is the policy's digest.
-    locked
-        Whether the summary may not be used with a rule that is weaker than the policy's rule.
     binding
         Whether a different rule must be confirmed. This is True if the summary was read from a
         bundle or its rule is locked. Somebody who has just summarised a table has the table, so no
@@ -195,15 +165,10 @@ class Terms:
 
 
 def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
-    """Return the rule of the summary from which the configurations in a file were chosen.
-
-    The result is None if they were chosen from the table itself. `source` is the path of the file,
-    or the result of `read_document`.
-
-    Raises
-    ------
-    PolicyError
-        The file is missing, not YAML or not a mapping, or has an invalid entry for the rule.
+    """Return the rule of the summary from which the configurations in a file (its path or its
+    `read_document`) were chosen; None if they were chosen from the table itself. Raise
+    `PolicyError` if the file is missing, not YAML or not a mapping, or has an invalid entry for the
+    rule.
     """
     data = choice(source)
     if "made_under" not in data:
@@ -222,14 +187,9 @@ def rule_of(mapping: object) -> PrivacyRule:
 
 
 def require_joint_rule(policy: Policy) -> None:
-    """Raise an error unless the policy's rule can be checked on the classes that several releases
-    form together.
-
-    Raises
-    ------
-    PolicyError
-        The rule counts persons, or it is possible that fine classes meet the rule and coarser ones
-        fail it.
+    """Raise `PolicyError` unless the policy's rule can be checked on the classes that several
+    releases form together: not if it counts persons, or if fine classes may meet the rule and
+    coarser ones fail it.
     """
     if policy.person is not None:
         raise PolicyError(
@@ -286,15 +246,10 @@ def require_as_certified(
 
 
 def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:
-    """Return, for each release, the indices of the earlier releases that it took into account.
-
-    The certificate of a release lists these earlier releases. A configuration that is not yet
-    released is treated as if it were released after all entries before it.
-
-    Raises
-    ------
-    PolicyError
-        A release took into account a release that is not among the entries before it.
+    """Return, for each release, the indices of the earlier releases that it took into account. Its
+    certificate lists these. A configuration that is not yet released is treated as if it were
+    released after all entries before it. Raise `PolicyError` if a release took into account one
+    that is not among the entries before it.
     """
     return tuple(
         frozenset(range(index))

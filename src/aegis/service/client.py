@@ -566,19 +566,8 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
 
 
 def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatement:
-    """Check that the digests of an approval match its texts, and return the signed statement.
-
-    Parameters
-    ----------
-    offered
-        The result of `Client.statement`: `statement`, `policy` and `configuration`.
-    key
-        The approver's private key.
-
-    Raises
-    ------
-    CatalogError
-        A digest does not match the text that the service shows.
+    """Check that the digests of an approval that `Client.statement` returned match its texts, and
+    return the signed statement. Raise `CatalogError` if one does not match.
     """
     from aegis.service.catalog.flow import policy_of
 
@@ -606,9 +595,8 @@ def _part(name: str) -> str:
 
 
 def _require_format(target: Path, disposition: str) -> None:
-    """Raise an error unless a download has the format that the extension of `target` says.
-
-    `disposition` is the header of the download that names the released file.
+    """Raise `PolicyError` unless a download, whose header `disposition` names the released file,
+    has the format of `target`.
     """
     released = format_of(Path(disposition.rpartition("filename=")[2].strip('"')))
     if format_of(target) != released:

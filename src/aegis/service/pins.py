@@ -59,8 +59,8 @@ class Floor:
     never
         Columns that are never released.
     roles, masks
-        Fixed roles and allowed masks, by attribute; by default, the candidates in the policy that the
-        provider allows.
+        Fixed roles and allowed masks, by attribute. By default, the candidates in the policy that
+        the provider allows are allowed.
     threshold
         Smallest threshold of a summary that shows counts; None if no such summary is allowed.
     epsilon, epsilon_a_day

@@ -309,10 +309,9 @@ class Advising(ABC):
         prepared: Prepared | None = None,
         rows: ReleasedRows | None = None,
     ) -> Advice:
-        """Search all combinations, scored from the summary's counts, and return the advice. Rows
-        are read only to measure the release of the best configuration, and if the summary cannot
-        check the rule, so that the table's engine must. `prepared` and `rows` are made if they are
-        None.
+        """Search all combinations, scored from the summary's counts. Rows are read only to measure
+        the release of the best configuration, and if the summary cannot check the rule, so that the
+        table's engine must. `prepared` and `rows` are made if they are None.
         """
         from aegis.advisor.search import search_combinations
 
@@ -334,8 +333,8 @@ class Advising(ABC):
         methods: Sequence[str | Recipe] | None = None,
         rows: ReleasedRows | None = None,
     ) -> Advice:
-        """Return the advice of a search, completed with figures that need the rows, such as the
-        utility of the released rows, and with record-level methods.
+        """Complete the advice of a search with figures that need the rows, such as the utility of
+        the released rows, and with record-level methods.
         """
         by_loss = request.objective is not None and request.objective not in MEASURES
         measured = request.explain_best or request.measure is not None or not by_loss

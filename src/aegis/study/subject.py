@@ -48,12 +48,8 @@ QUESTIONS = Extensions("question")
 
 
 def ask(question: str, study: Any, *values: Any, **options: Any) -> Any:
-    """Call the function that an installed package registers under a name, such as `evaluate`.
-
-    Raises
-    ------
-    PolicyError
-        No package registers such a function, or the package cannot be loaded.
+    """Call the function that an installed package registers under a name, such as `evaluate`. Raise
+    `PolicyError` if there is none, or if the package cannot be loaded.
     """
     if question not in QUESTIONS:
         raise PolicyError(
@@ -91,20 +87,13 @@ class Subject:
 
     Attributes
     ----------
-    policy
-        The roles, the candidate masks and the privacy rule.
     source
         The table; None if there is only a summary.
     exact
         Whether pairs of values are counted on all rows, not on a sample.
-    seed
-        Seed of all random draws.
-    progress
-        The object that shows the progress of long work.
-    rule_override
-        Whether the user accepts a rule that differs from the rule of the summary's owner.
-    overridden
-        How the policy's rule differs from the owner's rule; None if it does not differ.
+    rule_override, overridden
+        Whether the user accepts a rule that differs from that of the summary's owner, and how it
+        differs, if it does.
     like
         The summary of another part of the same data, whose groups of values are reused.
     plugin
@@ -136,16 +125,10 @@ class Subject:
         rule_override: bool = False,
         like: Summary | None = None,
     ) -> Subject:
-        """Return the subject of a study for a table, a summary, the path of either, or a subject,
-        which is returned. All other parameters are fields of the subject.
-
-        Raises
-        ------
-        PolicyError
-            The summary was made for another policy, or under another rule and `rule_override` is
-            False; or a table is given without a policy.
-        DataError
-            The table cannot be opened.
+        """Return the subject for a table, a summary, the path of either, or a subject, which is
+        returned. Raise `PolicyError` if the summary was made for another policy, or under another
+        rule and `rule_override` is False, or if a table is given without a policy. Raise
+        `DataError` if the table cannot be opened.
         """
         if isinstance(table, Subject):
             return table
@@ -190,8 +173,8 @@ class Subject:
 
     @property
     def coded_rows(self) -> CodedRows | None:
-        """The rows of the table as codes; None if there are too many, or if the summary was not
-        made here.
+        """The rows of the table as codes; None if there are too many, or the summary was not made
+        here.
         """
         return None if self._counted is None else self._counted[1]
 
@@ -217,8 +200,8 @@ class Subject:
 
     @contextmanager
     def holding(self) -> Iterator[Subject]:
-        """Return a context that keeps the columns of a large Parquet table in memory once they have
-        been read.
+        """Return a context that keeps the columns of a large Parquet table in memory once they were
+        read.
         """
         with nullcontext() if self.source is None else holding(self.source):
             yield self
@@ -253,13 +236,9 @@ class Subject:
         )
 
     def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
-        """Return a subject with the same table and another policy. It reuses the summary if this
-        fits the new policy.
-
-        Raises
-        ------
-        PolicyError
-            There is only a summary, and it does not fit the new policy or its rule.
+        """Return a subject with the same table and another policy, and the same summary if it fits
+        this policy. Raise `PolicyError` if there is only a summary, and it does not fit the policy
+        or its rule.
         """
         with self._lock:
             narrowed = None if self._counted is None else narrow(self._counted[0], policy)
@@ -298,13 +277,8 @@ def added_summary(
     request: RankRequest | SearchRequest,
     methods: Sequence[str | Recipe] | None,
 ) -> AddedSummary | None:
-    """Return the summary of a study if an installed package defines its format; None for a table or
-    an ordinary summary.
-
-    Raises
-    ------
-    PolicyError
-        Summaries of this format do not support an option of the request.
+    """Return the summary of a study if an installed package defines its format, else None. Raise
+    `PolicyError` if the format does not support an option of the request.
     """
     if subject.plugin is not None:
         refuse_options(subject.plugin, {**vars(request), "methods": methods or None})

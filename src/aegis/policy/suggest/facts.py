@@ -293,7 +293,7 @@ _ABOVE = re.compile(rf"[>≥]=? ?{_NUMBER}|{_NUMBER} ?[+]")
 
 def bounds(text: str) -> tuple[float, float] | None:
     """Return the smallest and the largest number of a range such as "20-29"; None if the text is
-    not a range.
+    none.
     """
     text = text.strip()
     if (both := _BOTH.fullmatch(text)) is not None:
@@ -320,9 +320,7 @@ def in_order(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def merged(ranges: Sequence[str], size: int) -> dict[str, Any]:
-    """Return a mask that merges each `size` neighbouring ranges into one range. The last merged
-    range may contain fewer.
-    """
+    """Return a mask that merges each `size` neighbouring ranges; the last one may have fewer."""
     groups = [ranges[start : start + size] for start in range(0, len(ranges), size)]
     named = {_name(group): list(group) for group in groups}
     return {"group": {"groups": named, "rest": "other"}}

@@ -1,6 +1,4 @@
-"""Propose candidate masks for a column: a few masks from fine to coarse, chosen by the column's
-distribution.
-"""
+"""Propose a few candidate masks for a column, from fine to coarse, by its distribution."""
 
 from __future__ import annotations
 
@@ -61,16 +59,8 @@ Spec = str | dict[str, Any]
 
 @dataclass(frozen=True)
 class Candidates:
-    """The masks that Aegis proposes for one column, and why.
-
-    Attributes
-    ----------
-    masks
-        Candidates, from fine to coarse.
-    reason
-        Reason for these masks, as part of a sentence.
-    unused
-        Masks that fit but are left out, each with the reason.
+    """The masks that Aegis proposes for one column, from fine to coarse, the reason for them as
+    part of a sentence, and masks that fit but are left out, each with the reason.
     """
 
     masks: tuple[Mask, ...] = ()
@@ -83,9 +73,8 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
 
     Identifiers and ignored columns get no masks. Features and sensitive attributes do not form
     classes, so masking them lowers utility and does not help to meet the rule. They get only
-    `identity`, except risky columns (`_risky`), which get masks. A quasi-identifier gets
-    `identity`, some coarser masks and `suppress`; if it has fewer than `ROWS_PER_VALUE` rows per
-    value, it does not get `identity`.
+    `identity`, except risky columns (`_risky`). A quasi-identifier gets `identity` (unless it has
+    fewer than `ROWS_PER_VALUE` rows per value), some coarser masks and `suppress`.
     """
     if role is Role.IDENTIFIER:
         token = parse_mask({"tokenise": {"key_env": "AEGIS_TOKEN_KEY"}})

@@ -59,8 +59,6 @@ class Concept:
     ----------
     name
         Name of the concept in reasons.
-    role
-        The role that the concept suggests.
     phrases
         The spellings of the concept in lower case, with words separated by one space.
     weak
@@ -72,8 +70,7 @@ class Concept:
         Whether a phrase must be the whole name. For example, `first` refers to a person's name, but
         `first contact` does not.
     trait
-        Whether the value stays the same throughout a person's life, so that all rows of one person
-        have the same value.
+        Whether the value stays the same throughout a person's life.
     kinds
         Kinds of columns that can contain the concept; empty if all kinds can.
     parts
@@ -215,20 +212,14 @@ def names_thing(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
     """Return the concept to which a column's name refers, found by the longest phrase in the name;
-    None if no phrase is known.
+    None if no phrase is known. A `kind` of None ignores conditions on the kind of the column's
+    values.
 
     In a name of more than six words, such as a question, the first phrase decides. A flag
     (`is_mobile`, `has_email`) contains yes or no instead of the value, so it never suggests an
     identifier. The name of a thing is not the name of a person. A rating (`job satisfaction`) or a
     count (`number_diagnoses`) does not contain the values of the concept, so it is not sensitive.
     The age of a thing (`account_age`) and the time of a job (`job_date`) do not identify anybody.
-
-    Parameters
-    ----------
-    name
-        The column's name.
-    kind
-        Kind of the column's values; None ignores conditions on the kind.
     """
     words = read_words(name)
     flag = bool(words.bare) and words.bare[0] in word_list("flag")
@@ -449,16 +440,8 @@ typing errors.
 
 @dataclass(frozen=True)
 class Trait:
-    """A column that contains a lifelong trait of persons, such as sex or date of birth.
-
-    Attributes
-    ----------
-    name
-        The column.
-    distinct
-        Number of its values.
-    peak
-        Share of the rows that have the most frequent value.
+    """A column with a lifelong trait of persons, such as sex or date of birth, its number of
+    values, and the share of the rows with the most frequent one (`peak`).
     """
 
     name: str
@@ -469,9 +452,8 @@ class Trait:
 def find_fixed(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """Return, for each column that may be a key of persons, which lifelong traits are the same in
-    all rows with one value of the key, and which differ in many of its values. One query examines
-    all columns.
+    """Find the lifelong traits that each column in `keys` (by number of values) determines, with
+    one query on the rows of `table`, or a sample of them.
 
     A column determines a trait if the trait is constant for each value of the column. If several
     columns determine only a single trait, only those with the most values are returned: the others,
@@ -479,19 +461,8 @@ def find_fixed(
 
     Only values that occur in several rows are tested, because a value with a single row determines
     everything. Two rows with the same value agree in the trait by chance with a probability of at
-    most `peak`, the share of the trait's most frequent value. So if n values occur in several rows,
-    the rows of every value agree by chance with a probability of at most peak ** n.
-
-    Parameters
-    ----------
-    source
-        The opened table, which runs the query.
-    table
-        Its rows, or a sample of them.
-    keys
-        Columns that may be keys, with their numbers of values.
-    traits
-        The columns with lifelong traits of persons.
+    most `peak`. So if n values occur in several rows, the rows of every value agree by chance with
+    a probability of at most peak ** n.
 
     Returns
     -------
@@ -499,11 +470,6 @@ def find_fixed(
         For each column, the traits that it determines; and for each column, the traits that differ
         in more than a tenth of its values, so that it does not number persons. Columns without such
         traits are absent.
-
-    Raises
-    ------
-    EngineError
-        The engine failed.
     """
     shares = _single_shares(source, table, keys, traits)
     fixed: dict[str, tuple[str, ...]] = {}
@@ -575,27 +541,13 @@ def find_once_each(
     source: Source, table: ir.Table, keys: Mapping[str, float], times: Mapping[str, float]
 ) -> dict[str, str]:
     """Return, for each possible key of persons, a column of times such that no two rows agree in
-    both. A key without such a column is absent.
+    both. A key without such a column is absent. `keys` and `times` have the share of pairs of rows
+    that agree in each column, from 0 to 1.
 
-    Suppose two columns are unrelated, and p and q are the shares of pairs of rows that agree in
-    each. Then n rows have about n (n - 1) / 2 p q pairs that agree in both, and no such pair with a
-    probability of exp(-n (n - 1) / 2 p q). Pairs of columns for which this probability is above
-    `BY_CHANCE` are not tested, for example any column with a clock time.
-
-    Parameters
-    ----------
-    source
-        The opened table, which runs the query.
-    table
-        Its rows.
-    keys, times
-        Columns that may be keys, and columns of times. Each has the share of pairs of rows that
-        agree in the column, from 0 to 1.
-
-    Raises
-    ------
-    EngineError
-        The engine failed.
+    Suppose two columns are unrelated, and p and q are their shares. Then n rows have about
+    n (n - 1) / 2 p q pairs that agree in both, and no such pair with a probability of
+    exp(-n (n - 1) / 2 p q). Pairs of columns for which this probability is above `BY_CHANCE` are not
+    tested, for example any column with a clock time.
     """
     pairs = source.rows * (source.rows - 1) / 2
     key_times = [

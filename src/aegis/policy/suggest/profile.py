@@ -4,7 +4,8 @@ The first query aggregates over all columns of the whole table: it counts nulls,
 if the table is not large, counts distinct values. The second query finds quantiles and the forms of
 texts; for a large table, it uses a seeded sample. The third query finds the most frequent values of
 all categories at once. The last query tests which lifelong traits each possible key of persons
-determines. For wide tables, each of these steps needs several queries.
+determines. For wide tables, each of these steps needs several queries. Each step adds its figures
+to the facts about the columns that it gets.
 """
 
 from __future__ import annotations
@@ -73,13 +74,7 @@ SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str, ColumnFacts]:
     """Return the facts about every column of a table, in the table's order; four queries, one step.
-
-    Raises
-    ------
-    DataError
-        The table has no rows.
-    EngineError
-        The engine failed.
+    Raise `DataError` if the table has no rows, and `EngineError` if the engine failed.
     """
     with progress.step("Reading the table"):
         if source.rows == 0:
@@ -102,8 +97,8 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
 
 
 def finite(column: ir.Column) -> ir.Value:
-    """Return the column after replacing by null NaN, the infinities, and the dates and times that
-    Python cannot represent: those outside the years 1 to 9999.
+    """Return the column with null in place of NaN, the infinities, and the dates and times outside
+    the years 1 to 9999, which Python cannot represent.
     """
     kind = column.type()
     if kind.is_date():
@@ -131,9 +126,8 @@ def _row(source: Source, table: ir.Table, aggregations: Mapping[str, ir.Value]) 
 
 
 def _count(source: Source) -> list[ColumnFacts]:
-    """Return the facts on all columns that one query over the whole table gives: the numbers of
-    nulls and of NaN, the smallest and the largest value and, unless the table is large, the number
-    of values.
+    """Return the numbers of nulls and of NaN, the smallest and the largest value and, unless the
+    table is large, the number of values of all columns, from one query over the whole table.
     """
     table, exact = source.table, source.rows <= EXACT_ROWS
     aggregations: dict[str, ir.Value] = {}
@@ -174,9 +168,7 @@ def _count(source: Source) -> list[ColumnFacts]:
 
 
 def common_stem(names: Sequence[str]) -> str:
-    """Return the prefix that four or more names have in common. It is empty if there are fewer
-    names, or if the prefix is one of the names.
-    """
+    """Return the prefix that four or more names have in common; empty if it is one of them."""
     first, last = min(names), max(names)
     pairs = zip(first, last, strict=False)
     stem = first[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
@@ -184,20 +176,13 @@ def common_stem(names: Sequence[str]) -> str:
 
 
 def estimate_distinct(rows: int, sampled: int, distinct: int) -> int:
-    """Estimate the number of different values in a table from the number of different values in a
-    sample of rows.
+    """Estimate the number of different values in `rows` rows that are not null from the number of
+    `distinct` values in `sampled` ones.
 
     The estimate D solves D (1 - (1 - q)^(rows / D)) = seen, where q = sampled / rows. The left side
     is the expected number of values in the sample if D values are equally frequent and each row is
     drawn with probability q. If values have different frequencies, the sample has fewer values, so
     the estimate is too low. It is never below `distinct` or above `rows`.
-
-    Parameters
-    ----------
-    rows, sampled
-        Number of rows that are not null, in the table and in the sample.
-    distinct
-        Number of different values in the sample.
     """
     if distinct >= sampled or sampled >= rows:
         return rows if sampled < rows else distinct
@@ -214,9 +199,7 @@ def estimate_distinct(rows: int, sampled: int, distinct: int) -> int:
 
 
 def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts after adding the quantiles of all numeric columns, from one query on a
-    sample.
-    """
+    """Add the quantiles of all numeric columns, from one query on a sample."""
     aggregations: dict[str, ir.Value] = {}
     for i, column_facts in enumerate(facts):
         if column_facts.kind is None or (column_facts.exact and column_facts.distinct < 2):
@@ -260,9 +243,9 @@ def _dated(column: ir.Value) -> ir.BooleanValue:
 
 
 def _estimated(facts: ColumnFacts, sampled: int, distinct: int) -> ColumnFacts:
-    """Add the estimated number of different values to the facts of a column, from `distinct` different
-    values in `sampled` rows. It is at least 1 if the table has any value, and at least 2 if the
-    smallest and the largest value differ.
+    """Add the estimated number of different values, from `distinct` ones in `sampled` rows. It is
+    at least 1 if the table has any value, and at least 2 if the smallest and the largest value
+    differ.
     """
     estimate = estimate_distinct(facts.values, sampled, distinct) if distinct else 0
     least = min(facts.values, int(facts.low is not None) + int(facts.low != facts.high))
@@ -278,8 +261,8 @@ def _estimated(facts: ColumnFacts, sampled: int, distinct: int) -> ColumnFacts:
 def _find_repetition(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Return the facts, completed by two queries on a sample (more for wide tables): how often
-    values repeat, the forms of texts, and the most frequent values.
+    """Add, by two queries on a sample (more for wide tables), how often values repeat, the forms of
+    texts, and the most frequent values.
     """
     at_once = _STACKED_AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
     indices = [i for i, column in enumerate(facts) if _repeats(column)]
@@ -295,11 +278,8 @@ def _find_repetition(
 def _find_values(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Return the facts of some columns, completed from a sample: how often values repeat, the forms
-    of texts, and the most frequent values.
-
-    Columns are stacked and grouped by value, so that the form of each different value is tested
-    once.
+    """Do `_find_repetition` for some columns, which are stacked and grouped by value, so that the
+    form of each different value is tested once.
     """
     columns = {f"c{i}": sample[column.name].cast("string") for i, column in enumerate(facts)}
     stacked = sample.select(**columns).pivot_longer(
@@ -341,8 +321,8 @@ def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
 
 
 def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
-    """Add to the facts the figures in `row` (None: there are none): `peak`, `separation` and, for
-    texts, their lengths and forms.
+    """Add the figures in `row` (None: there are none): `peak`, `separation` and the lengths and
+    forms of texts.
     """
     if row is None:
         return facts
@@ -363,8 +343,8 @@ def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
 def _find_frequent(
     source: Source, sample: ir.Table, grouped: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Return the facts after adding the most frequent values of each column that may have
-    categories. `grouped` has each value of a column with its number of rows in the sample.
+    """Add the most frequent values of each column that may have categories. `grouped` has each
+    value of a column with its number of rows in the sample.
     """
     columns = [f"c{i}" for i, column in enumerate(facts) if _countable(column)]
     if not columns:
@@ -387,9 +367,8 @@ def _find_frequent(
 
 
 def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: int) -> ColumnFacts:
-    """Add to the facts of a column its most frequent values, if comments may quote them, and if all
-    values are ranges of numbers, these ranges. `rows` has values with their number of rows `n`, out
-    of `total` rows.
+    """Add the most frequent values, if comments may quote them, and if all values are ranges of
+    numbers, these ranges. `rows` has values with their number of rows `n`, out of `total` rows.
     """
     frequent = [(r["value"], r["n"] / total) for r in rows[:SHOWN_VALUES] if r["n"] >= FEWEST_ROWS]
     texts = [str(row["value"]) for row in rows]
@@ -398,10 +377,9 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
 
 
 def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Return the facts after adding facts on each column that may identify persons: the columns of
-    lifelong traits, such as sex, that it determines, and those that differ in many of its values
-    (both tested on a sample if the table is large); and a column of times such that no two rows
-    agree in both.
+    """Add, for each column that may identify persons, the columns of lifelong traits that it
+    determines, and those that differ in many of its values (both tested on a sample if the table is
+    large); and a column of times such that no two rows agree in both.
     """
     traits = [
         Trait(column.name, column.distinct, column.peak)
@@ -427,12 +405,8 @@ def _find_once_each(
     source: Source, possible: Sequence[ColumnFacts], facts: Sequence[ColumnFacts]
 ) -> dict[str, str]:
     """Return columns that may number persons who were observed several times, such as at each
-    visit: for the name of a column, the name of a column of times such that no two rows agree in
-    both.
-
-    The possible columns are those in `possible`; columns of times are looked for in `facts`. A
-    sample cannot show that no two rows agree, so the result is empty if the table is too large to
-    be read completely.
+    visit, each with a column of times such that no two rows agree in both. A sample cannot show
+    this, so the result is empty if the table is too large to be read completely.
     """
     if source.rows > EXACT_ROWS:
         return {}
@@ -452,9 +426,7 @@ def _find_once_each(
 
 
 def _may_be_key(facts: ColumnFacts) -> bool:
-    """Return whether a column may number persons: repeated integers or texts whose name has no
-    other meaning.
-    """
+    """Return whether integers or texts repeat, and their name has no other meaning than persons."""
     if facts.kind not in (Kind.INTEGER, Kind.TEXT) or not facts.distinct >= FEWEST_KEYS:
         return False
     if facts.distinct >= NEARLY_ALL * facts.values:
@@ -471,9 +443,7 @@ def _ranged(facts: ColumnFacts) -> bool:
 
 
 def _repeats(facts: ColumnFacts) -> bool:
-    """Return whether Aegis counts how often each value of a column occurs. It does so for all
-    columns except those of measured numbers.
-    """
+    """Return whether Aegis counts how often each value occurs: for all but measured numbers."""
     return _countable(facts) or facts.integral or facts.kind is Kind.DATE
 
 

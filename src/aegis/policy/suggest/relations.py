@@ -1,8 +1,9 @@
 """Find columns that reveal a quasi-identifier, and columns that together identify persons.
 
 Nobody who looks at each column separately can see these relations. For example, a title reveals the
-sex, the code of a place reveals its name, and an age in months reveals the age in years. And four
-harmless numbers together may be different in nearly every row.
+sex, the code of a place reveals its name, and an age in months reveals the age in years. And four harmless numbers together may be different in nearly every row. The functions that query the
+table raise `EngineError` if the engine fails.
+
 """
 
 from __future__ import annotations
@@ -83,13 +84,10 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Twin:
-    """A relation between a quasi-identifier and another column: how reliably the other column
-    reveals the values of the quasi-identifier.
+    """A relation between a quasi-identifier (`of`) and another column that reveals its values.
 
     Attributes
     ----------
-    of
-        The quasi-identifier.
     right
         The share of the rows in which the quasi-identifier is guessed right from the other column;
         1 if one column is a linear function of the other.
@@ -113,17 +111,11 @@ class Twin:
 def find_twins(
     source: Source, quasi: Sequence[ColumnFacts], others: Sequence[ColumnFacts]
 ) -> dict[str, Twin]:
-    """Return, for each column that reveals a quasi-identifier, the quasi-identifier that it reveals
-    best.
+    """Return, for each column that reveals a quasi-identifier, the one that it reveals best.
 
-    The share of right guesses (`Twin.right`) is measured on held-out rows of a sample. So a key, which
-    has a different value in each row, reveals nothing. Only rows with a value to guess count, so columns
-    that are empty in the same rows do not reveal each other.
-
-    Raises
-    ------
-    EngineError
-        The engine failed.
+    The share of right guesses (`Twin.right`) is measured on held-out rows of a sample. So a key,
+    which has a different value in each row, reveals nothing. Only rows with a value to guess count,
+    so columns that are empty in the same rows do not reveal each other.
     """
     # What is constant for a person gives away whatever else is, and is not a copy of it.
     eligible = [f for f in others if not f.fixes and not names_survey_weight(f.spoken)]
@@ -157,11 +149,6 @@ def find_squares(
 ) -> dict[str, str]:
     """Return the columns that have the square of a quasi-identifier in each row, each with this
     quasi-identifier. Tables for regressions often have both, such as `age` and `agesq`.
-
-    Raises
-    ------
-    EngineError
-        The engine failed.
     """
     squares = {}
     for root, other in product(quasi, others):
@@ -216,11 +203,6 @@ def find_label_leaks(
     """Return those of the `others` columns that alone explain at least the share `LEAK` of a label
     with classes, in a sample of the rows. The share is 0 if the column does not help to guess the
     class, and 1 if all guesses are right.
-
-    Raises
-    ------
-    EngineError
-        The engine failed.
     """
     compared = sorted(others, key=lambda facts: facts.distinct)[:MOST_COMPARED]
     columns = _collect(source, [label, *compared], TWIN_ROWS)
@@ -242,14 +224,7 @@ def find_derived(
     source: Source, label: ColumnFacts, others: Sequence[ColumnFacts]
 ) -> tuple[str, ...]:
     """Return the numeric columns that sort the rows in nearly the same order as a numeric label
-    does.
-
-    Such columns may be derived from the label, for example as its logarithm or as a multiple.
-
-    Raises
-    ------
-    EngineError
-        The engine failed.
+    does. They may be derived from the label, for example as its logarithm or as a multiple.
     """
     numeric = [f for f in others if f.numeric]
     compared = [f for f in numeric if f.distinct >= FEWEST_NUMBERS][:MOST_COMPARED]
@@ -266,14 +241,7 @@ def find_derived(
 
 
 def one_row_share(source: Source, label: ColumnFacts) -> float:
-    """Return how much of a numeric column's variance comes from a single row: the largest such
-    share of any row.
-
-    Raises
-    ------
-    EngineError
-        The engine failed.
-    """
+    """Return the largest share of a numeric column's variance that comes from a single row."""
     column = finite(source.table[label.name]).cast("float64")
     aggregations = {"n": column.count(), "mean": column.mean(), "variance": column.var(how="pop")}
     row = source.collect(source.table.aggregate(**aggregations)).to_pylist()[0]
@@ -290,16 +258,9 @@ def _ranks(numbers: Floats) -> Floats:
 
 
 def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Singling, int] | None:
-    """Return a few columns whose values the rule does not protect and which together make many rows
-    unique.
-
-    Also return the number of rows that were examined. The result is None if no such columns make at
-    least a fifth of the rows unique.
-
-    Raises
-    ------
-    EngineError
-        The engine failed.
+    """Return a few columns that the rule does not protect and that together make many rows unique,
+    and the number of rows that were examined. The result is None if no such columns make at least a
+    fifth of the rows unique.
     """
     if not others:
         return None
@@ -324,11 +285,10 @@ def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Sin
 
 
 def count_alone(source: Source, columns: Sequence[str], person: str | None) -> int | None:
-    """Return how many rows have a combination of values in `columns` that no other row has.
-
-    Values that only other rows of the same `person` (the identifier of persons) repeat count as
-    unique. The result is None if there are no columns, if the table is on a server, or if it has
-    more than `MOST_CELLS` cells, because the count would take too long.
+    """Return how many rows have a combination of values in `columns` that no other row has, or only
+    rows of the same `person` (the identifier of persons). The result is None if there are no
+    columns, if the table is on a server, or if it has more than `MOST_CELLS` cells, which would
+    take too long.
     """
     if not columns or not source.engine.in_process or source.rows * len(columns) > MOST_CELLS:
         return None

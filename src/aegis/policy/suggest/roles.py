@@ -660,11 +660,8 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
 
 def likely_persons(identifiers: Iterable[ColumnFacts]) -> list[ColumnFacts]:
     """Return the identifier columns that may show which rows belong to the same person, the most
-    likely column first.
-
-    If the evidence for two columns is equal, the column with more distinct values comes first. For
-    example, a column of patients has more distinct values than a column of their doctors, because a
-    doctor has several patients.
+    likely first. If the evidence is equal, the one with more distinct values comes first: a column
+    of patients has more than a column of their doctors, because a doctor has several patients.
     """
     columns = list(identifiers)
     # Beside numbers of all rows, a number that some rows lack is mostly somebody else's: a manager's.

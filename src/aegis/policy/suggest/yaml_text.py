@@ -53,13 +53,8 @@ ASKED_OF_WEIGHT = (
 
 
 def declared_weight(facts: ColumnFacts) -> ColumnProfile:
-    """Return the profile of the column that the user declares as survey weights. Its role is
-    *ignore*: the column is not released.
-
-    Raises
-    ------
-    DataError
-        The column does not contain numbers, or some numbers are below 0.
+    """Return the profile of the column that the user declares as survey weights, with the role
+    *ignore*: it is not released. Raise `DataError` if it has no numbers, or some below 0.
     """
     numeric = facts.numeric
     if not numeric or facts.low is None or facts.low < 0 or facts.nulls or facts.special:
@@ -75,15 +70,15 @@ def declared_weight(facts: ColumnFacts) -> ColumnProfile:
 
 
 def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
-    """Return the column that most likely contains survey weights, judged by its name and its
-    values; None if no column is likely.
+    """Return the column that most likely contains survey weights, by name and values; None if none
+    is.
     """
     return next((column.name for column in facts if is_likely_weight(column)), None)
 
 
 def is_likely_weight(facts: ColumnFacts) -> bool:
     """Return whether a column's name suggests survey weights, and its values are numbers of 0 or
-    more, as `declared_weight` requires.
+    more.
     """
     weights = facts.numeric and facts.low is not None and facts.low >= 0
     if not weights or facts.nulls or facts.special or not names_survey_weight(facts.spoken):
@@ -113,17 +108,15 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def show(value: object, *, most: int = MOST_SHOWN) -> str:
-    """Return a value as text for a YAML comment: one line with at most `most` printable
-    characters.
-    """
+    """Return a value as text for a YAML comment: one line with at most `most` printable characters."""
     text = str(value)
     cut = text if len(text) <= most else text[: most - 3] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
 def scalar(text: str) -> str:
-    """Return a text as a YAML value on one line, in quotation marks if YAML would otherwise read
-    something else.
+    """Return a text as a YAML value on one line, in quotation marks if YAML would read something
+    else.
     """
     if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text
@@ -141,8 +134,8 @@ def flow(value: Any) -> str:
 
 
 def describe(facts: ColumnFacts) -> str:
-    """Return a text that describes a column: its type, its number of values, their range or the
-    most frequent ones, and its nulls.
+    """Describe a column: its type, its number of values, their range or the most frequent ones, and
+    nulls.
     """
     parts = [show(facts.dtype)]
     if facts.kind is not None:
@@ -163,9 +156,7 @@ def describe(facts: ColumnFacts) -> str:
 
 
 def frequent_values(facts: ColumnFacts) -> str:
-    """Return the most frequent values of a column and their shares of the rows; empty if no values
-    may be shown.
-    """
+    """Return the most frequent values and their shares of the rows; empty if they may not be shown."""
     shares = ((in_sentence(show(text)), percent(100 * share)) for text, share in facts.frequent)
     return ", ".join(f"{text} ({share})" for text, share in shares)
 
@@ -184,22 +175,10 @@ def render(
     persons: Sequence[ColumnFacts] = (),
     path: str = "policy.yaml",
 ) -> str:
-    """Return the commented YAML text of a proposed policy.
-
-    Parameters
-    ----------
-    policy
-        The policy itself.
-    labels
-        The profile of each label; empty if there is none.
-    columns
-        Facts about every other column, and the reasons for its proposal.
-    source
-        The table. Only the last part of an absolute path is shown.
-    persons
-        The columns that may identify the rows of one person, the most likely one first.
-    path
-        The path of the policy, for the command in its header.
+    """Return the commented YAML text of a proposed policy, with the profile of each label and of
+    every other column. Only the last part of an absolute path of `source` is shown. `persons` are
+    columns that may identify the rows of one person, the most likely first. The command in the
+    header names `path`.
     """
     lines = [
         *_header(policy, (*labels, *columns), source, target=path),

@@ -26,9 +26,7 @@ def set_cookie(
     *,
     samesite: Literal["lax", "strict"] = "strict",
 ) -> None:
-    """Set a cookie of this `kind` with the value `secret` in the browser. Scripts cannot read it,
-    and it ends after the time `lasts`.
-    """
+    """Set a cookie of this `kind` that scripts cannot read, and that ends after the time `lasts`."""
     response.set_cookie(
         cookie_name(settings, kind),
         secret,

@@ -41,9 +41,7 @@ Protection = Literal["counts", "noise"]
 
 
 class Sent(BaseModel):
-    """Base class of request bodies. It rejects unknown fields and values that JSON cannot
-    represent.
-    """
+    """Base class of request bodies, without unknown fields and values that JSON cannot represent."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -362,7 +360,7 @@ def request(record: Request, *, masks: bool) -> dict[str, Any]:
 
 def answer_of(record: Request, *, masks: bool) -> dict[str, Any] | None:
     """Return the result of the check of a request's configuration; None if there is none. Without
-    `masks`, only the fields that the consumer may see before the release exists.
+    `masks`, return only the fields that the consumer may see before the release exists.
     """
     if not record.answer:
         return record.answer
@@ -381,9 +379,7 @@ def data_set(record: DataSet, version: Version | None = None) -> dict[str, Any]:
 
 
 def json_object(text: str, what: str, hint: str) -> dict[str, Any]:
-    """Parse a text as a JSON object. `what` is what error messages call the text, and `hint` their
-    advice.
-    """
+    """Parse a text, which error messages call `what`, as a JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

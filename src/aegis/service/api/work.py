@@ -84,9 +84,7 @@ def checked(job_id: str, body: shapes.Checked, call: CallOf) -> dict[str, Any]:
 
 
 async def _form(job_id: str, call: CallOf) -> AsyncIterator[FormData]:
-    """Read the form of an upload, but only after checking that the caller's agent may work on the
-    job.
-    """
+    """Read the form of an upload, but only if the caller's agent may work on the job."""
     await run_in_threadpool(call.read, deliveries.require_agent, job_id)
     # UTF-8 takes up to four bytes for a character.
     longest = 4 * call.catalog.limits.text

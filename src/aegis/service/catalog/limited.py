@@ -86,8 +86,7 @@ def run(
 
     `alive` is called once a second with the progress; if it raises an exception, the work ends. In
     this process, `progress` is used instead. `say` receives each line of text that the task writes
-    for people. Raise `LimitError` if the work exceeded the limits, or ended without an answer, and
-    the error of the task.
+    for people. Raise `LimitError` if the work exceeded the limits, or ended without an answer, or the error of the task.
     """
     if limits is None:
         return resolve_name(TASKS[task])(progress=progress, **values)

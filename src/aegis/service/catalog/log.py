@@ -31,7 +31,7 @@ class LogCheck:
     head
         Hash of the last entry. Store it elsewhere to detect later whether the log was rewritten.
     broken, reason
-        Number of the first entry that does not fit the chain, and why it does not fit; or None.
+        Number of the first entry that does not fit the chain (None: all fit), and the reason.
     """
 
     entries: int

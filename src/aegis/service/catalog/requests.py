@@ -642,7 +642,7 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
 
 
 def _require_holding(session: Session, request: Request) -> None:
-    """Raise an error unless the agent has checked the request's configuration, and `holds`."""
+    """Raise an error unless a configuration was checked that `holds`."""
     answer = request.answer or {}
     if not answer.get("holds"):
         raise WrongState(

@@ -76,13 +76,8 @@ class SignInOptions:
 
     @property
     def provider(self) -> Provider | None:
-        """The identity provider; None if no option names it.
-
-        Raises
-        ------
-        PolicyError
-            The address of the provider or the ID of this service is missing, or a role
-            has no value.
+        """The identity provider; None if no option names it. Raise `PolicyError` if its address or
+        the ID of this service is missing, or a role has no value.
         """
         from aegis.service.oidc import Provider
 
@@ -135,9 +130,7 @@ class OperationOptions:
 
     @property
     def operation(self) -> Operation:
-        """The settings for operation: proxies, the log of calls, how long files are kept, and
-        notifications.
-        """
+        """The settings for operation."""
         from aegis.service.notifying import load_channels
         from aegis.service.settings import Operation
 
@@ -224,7 +217,7 @@ def command(options: ServeCommand) -> None:
 
 def _check(local: Path | None, host: str) -> None:
     """Raise an error for a workbench whose folder `local` does not exist, or that other machines
-    could reach through `host`. Without `local`, do nothing.
+    could reach through `host`.
     """
     if local is not None and host not in _LOOPBACK:
         raise PolicyError(
@@ -237,7 +230,7 @@ def _check(local: Path | None, host: str) -> None:
 
 def _require_several(processes: int, local: Path | None, port: int) -> None:
     """Raise an error if one service cannot run in several processes: on Windows, on port 0, or as a
-    workbench (`local` is its folder).
+    workbench (`local`).
     """
     if local is not None:
         raise PolicyError(
@@ -254,9 +247,7 @@ def _require_several(processes: int, local: Path | None, port: int) -> None:
 
 
 def _roles(text: str) -> dict[str, str]:
-    """Return the role for each value of an identity provider's claim, from a text
-    `VALUE=ROLE,...`.
-    """
+    """Return the role for each value of an identity provider's claim, from `VALUE=ROLE,...`."""
     pairs = [pair.rpartition("=") for pair in text.split(",") if pair.strip()]
     if not all(value.strip() and role.strip() for value, _, role in pairs):
         raise PolicyError(

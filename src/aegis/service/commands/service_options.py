@@ -71,9 +71,7 @@ def require_catalog(database: str) -> None:
 
 
 def work_limits(seconds: float | None, gib: float | None) -> WorkLimits | None:
-    """Return the limits of one job: time in seconds and memory in GiB. If both are None, return
-    None.
-    """
+    """Return the limits of one job, in seconds and in GiB of memory; None without any."""
     from aegis.service.catalog.limited import WorkLimits
 
     if seconds is None and gib is None:

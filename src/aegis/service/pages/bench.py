@@ -50,9 +50,10 @@ class BenchPage:
     best, preview
         The first configuration as YAML; and for each attribute its mask, with examples of masked
         values.
-    changes, unknown
-        Differences between the edited policy and the policy under which the summary was made, in
-        words; and attributes and masks that the summary does not have.
+    changes
+        Differences between the edited policy and the one of the summary, in words.
+    unknown
+        Attributes and masks that the summary does not have.
     """
 
     advice: Advice
@@ -67,17 +68,9 @@ class BenchPage:
 def view_of(
     summary: ProtectedSummary, earlier_policy: Policy, policy: Policy, *, searched: bool = False
 ) -> BenchPage:
-    """Compute what the workbench shows for a protected summary under an edited policy: costs of
-    masks and the best configurations.
-
-    Parameters
-    ----------
-    summary
-        The protected summary, made under `earlier_policy`.
-    earlier_policy, policy
-        The policy under which the summary was made, and the edited policy.
-    searched
-        Whether to search for the best configuration, for a few seconds.
+    """Compute costs of masks and the best configurations for a protected summary, made under
+    `earlier_policy`, under an edited policy. `searched` tells whether to search for the best one,
+    for a few seconds.
     """
     masks = {a.name: a.masks for a in policy.attributes.values()}
     narrowed_summary = narrowed(summary, masks)
@@ -254,8 +247,8 @@ def _controls(subject: _Subject, policy: Policy) -> dict[str, Any]:
 def _edited(
     call: Call, identifier: str, form: FormData
 ) -> tuple[_Subject, Policy, dict[str, Role]]:
-    """Return the data set, its policy with the changes of the form, and the new role of each
-    attribute whose role the form changes.
+    """Return the data set, its policy with the changes of the form, and each new role of an
+    attribute.
     """
     call.require_form_key(str(form.get("form_key", "")))
     subject = _subject_of(call, identifier)
@@ -271,9 +264,8 @@ def _edited(
 def _proposed(
     summary: ProtectedSummary, present: Sequence[Mask], name: str, role: Role
 ) -> list[Any]:
-    """Return proposed masks for a column in another `role`, as a policy has them. If the summary
-    lists no value of the column, these are its `present` masks. For a quasi-identifier, suppression
-    is always among them.
+    """Return proposed masks for a column in another `role`, as a policy has them, or the `present`
+    masks if the summary lists no value of the column. A quasi-identifier can always be suppressed.
     """
     masks = proposed_masks(summary, name, role) or present
     specs = [mask.spec() for mask in masks] or ["identity"]

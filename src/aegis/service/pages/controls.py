@@ -17,15 +17,8 @@ from aegis.service.workbench import FormChanges
 
 @dataclass(frozen=True)
 class AttributeControl:
-    """The form controls of one attribute.
-
-    Attributes
-    ----------
-    name, role
-        The attribute and its role.
-    masks
-        The candidate masks of the attribute, each in two forms: as readable text, and as in a
-        policy, on one line.
+    """The form controls of one attribute: its role, and its candidate masks, each as readable text
+    and as in a policy, on one line.
     """
 
     name: str
@@ -34,9 +27,8 @@ class AttributeControl:
 
     @property
     def open_to_change(self) -> bool:
-        """Whether the attribute has several masks, or a single mask that changes values.
-
-        The form lists such attributes first.
+        """Whether the attribute has several masks, or one that changes values. The form lists it
+        first.
         """
         return any(mask not in ("identity", "suppress") for mask, _ in self.masks) or (
             len(self.masks) > 1
@@ -68,12 +60,8 @@ def rule_of(policy: Policy) -> dict[str, Any]:
 
 
 def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
-    """Return the `privacy:` mapping of the policy with the values of a form.
-
-    Raises
-    ------
-    PolicyError
-        The value of a control is not a number.
+    """Return the `privacy:` mapping of the policy with the values of a form. Raise `PolicyError` if
+    the value of a control is not a number.
     """
     mapping = dict(policy.privacy.to_mapping())
     k = int(_number(form, "k", 1))
@@ -114,9 +102,7 @@ def changes(policy: Policy, form: FormData) -> FormChanges:
 
 
 def _fields(form: FormData, kind: str) -> list[tuple[str, str]]:
-    """Return attributes and values from the form fields that are named `kind:attribute`, for this
-    `kind`.
-    """
+    """Return attributes and values from the form fields with names such as `kind:attribute`."""
     named = [(key.partition(":"), str(value)) for key, value in form.multi_items()]
     return [(name, value) for (prefix, colon, name), value in named if prefix == kind and colon]
 
@@ -129,8 +115,8 @@ def one_line(spec: Any) -> str:
 
 
 def _entries(criterion: Any) -> list[dict[str, Any]]:
-    """Return the entries of a privacy criterion as a list. In a policy, a criterion is one mapping
-    or a list of mappings.
+    """Return the entries of a privacy criterion, which a policy may write as one mapping, as a
+    list.
     """
     listed: Sequence[Any] = criterion if isinstance(criterion, list) else [criterion]
     return [dict(e) for e in listed if isinstance(e, Mapping) and "attribute" in e]

@@ -59,9 +59,8 @@ OpeningsOf = Annotated[Openings, Depends(openings_of)]
 
 
 async def form_of(request: Request) -> FormData:
-    """Return all fields of the form; the names of the fields contain names of attributes.
-
-    Raise `CatalogError` for half a character, which a form can have in an odd encoding.
+    """Return all fields of the form; their names contain names of attributes. Raise `CatalogError`
+    for half a character, which a form can have in an odd encoding.
     """
     form = await request.form(max_fields=20_000)
     try:
@@ -250,9 +249,7 @@ def file(identifier: str, name: str, benches: BenchesOf) -> Response:
 
 
 def _edited(identifier: str, call: Call, benches: Benches, form: FormData) -> tuple[Bench, bool]:
-    """Apply a form to an open table of the workbench. Return the table, and whether a column has
-    another role now.
-    """
+    """Apply a form to an open table. Return the table, and whether a column has another role now."""
     call.require_form_key(str(form.get("form_key", "")))
     bench = benches.get(identifier)
     role_changed = bench.take_form(controls.changes(bench.policy, form))

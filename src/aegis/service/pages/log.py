@@ -102,8 +102,8 @@ def _moment(day: str) -> datetime | None:
 
 
 def _details(detail: object) -> list[tuple[str, str]]:
-    """Return the details of a log entry as pairs of name and text. Where a value changed, the text
-    has the old and the new value.
+    """Return the details of a log entry as pairs of name and text, with the old and the new value
+    of a change.
     """
     if not isinstance(detail, dict):
         return []

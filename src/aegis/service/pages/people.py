@@ -145,8 +145,8 @@ def revoke_token(token_id: str, call: FormCallOf) -> Response:
 
 
 def _asking(visit: Visit, message: str = "", name: str = "", status: int = 200) -> Response:
-    """Show the form that asks for name and password, or sends the browser to the identity provider.
-    `message` is an error to show, and `name` the name to fill in.
+    """Show the form that asks for name and password, with an error `message` and a `name` to fill
+    in, or send the browser to the identity provider.
     """
     provider = visit.settings.provider
     return page(

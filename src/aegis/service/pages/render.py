@@ -80,9 +80,7 @@ def page(visit: Visit, template: str, **more: Any) -> HTMLResponse:
 
 
 def fragment(template: str, **more: Any) -> HTMLResponse:
-    """Render a part of a page from its template and the values `more`. In the browser, it replaces
-    the old part.
-    """
+    """Render a part of a page, which replaces the old part in the browser."""
     return HTMLResponse(_TEMPLATES.get_template(template).render(**more))
 
 
@@ -108,8 +106,8 @@ def see(path: str) -> RedirectResponse:
 
 
 def _navigation(actor: Actor | None, *, local: bool) -> list[tuple[str, str]]:
-    """Return the titles and paths of the links at the top of each page: the pages that this actor
-    may use. `local` says that the service is a workbench for one person.
+    """Return the titles and paths of the pages that this actor may use. `local` says that the
+    service is a workbench for one person.
     """
     if actor is None:
         return []

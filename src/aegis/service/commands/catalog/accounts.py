@@ -75,8 +75,8 @@ def account(
 
 
 def _require_one_place(context: typer.Context, url: str) -> None:
-    """Raise `PolicyError` if the options of a command name a service and a database, or a token
-    but no service. A token in the environment may be for other commands.
+    """Raise `PolicyError` if options name both a service and a database, or a token but no service.
+    A token in the environment may be for other commands.
     """
     sources = {name: context.get_parameter_source(name) for name in ("database", "token")}
     typed = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]

@@ -309,8 +309,8 @@ def export(
 
 
 def _described(client: Client, subject: str, kind: ExportKind) -> dict[str, Any]:
-    """Return the description of the data set called `subject`. If there is none, `subject` is the
-    number of a request, and the description of its release is returned.
+    """Return the description of a data set or, if there is none with this name, of a request's
+    release.
     """
     from aegis.service.catalog.errors import NotThere
 

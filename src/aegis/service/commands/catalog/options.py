@@ -72,16 +72,8 @@ def asked_secret(
     prompt: str, variable: str, *, twice: bool = False
 ) -> Callable[[typer.Context, str], str]:
     """Return a callback for an option with a secret. If the option is not given, the callback reads
-    a line from a pipe, or prompts for it.
-
-    Parameters
-    ----------
-    prompt
-        Text of the prompt, and name of the secret in the error.
-    variable
-        The environment variable that can contain the secret.
-    twice
-        Whether a person must type the secret twice.
+    a line from a pipe, or prompts for it, with `twice` two times. Errors name the environment
+    `variable` that can contain the secret.
     """
 
     def callback(context: typer.Context, value: str) -> str:
@@ -140,8 +132,8 @@ def show_facts(facts: Mapping[str, Any], form: Format) -> None:
 
 
 def _in_sheet(value: Any) -> Any:
-    """Return a value for CSV. A text that a spreadsheet would run as a formula gets an apostrophe
-    in front: others wrote it.
+    """Return a value for CSV. A text of others that a spreadsheet would run as a formula gets an
+    apostrophe in front.
     """
     from aegis.sources.table_files import FORMULA
 

@@ -334,8 +334,7 @@ def verify(client: Client, number: RequestId) -> None:
 
 def _mover(step: str, doing: str, done: str, *, reasoned: bool) -> Callable[..., None]:
     """Return a command that does the action `step` on a request, given its number and, if
-    `reasoned`, a reason. `doing` and `done` are the first and the last sentence of the command's
-    help.
+    `reasoned`, a reason. `doing` and `done` are the first and the last sentence of its help.
     """
 
     def move(client: Client, number: RequestId) -> None:

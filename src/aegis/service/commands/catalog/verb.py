@@ -18,15 +18,9 @@ Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Verb:
-    """A subcommand of `aegis catalog` (a verb).
-
-    Attributes
-    ----------
-    work
-        The function of the subcommand. If its first parameter is `client`, the subcommand connects
-        to a service before, and prints what the function returns: `Facts` of one item, or `Rows`.
-    EXAMPLES
-        The examples that `--help` shows.
+    """A subcommand of `aegis catalog` (a verb), with examples for `--help`. If the first parameter
+    of `work` is `client`, the subcommand connects to a service before, and prints what the function
+    returns: `Facts` of one item, or `Rows`.
     """
 
     work: Callable[..., Rows | Facts | None]
@@ -42,8 +36,8 @@ class Verb:
 
 def _connecting(work: Callable[..., Rows | Facts | None]) -> Callable[..., None]:
     """Return a command that connects to the service, calls `work` with the client, and prints what
-    it returns. Options of the command have the address, the token and the format. If `work` has a
-    parameter `format`, it prints its values itself.
+    it returns, unless it has a parameter `format`. Options of the command have address, token and
+    format.
     """
     hints = get_type_hints(work, localns={"Client": object}, include_extras=True)
 
