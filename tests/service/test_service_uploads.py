@@ -308,7 +308,7 @@ def test_no_value_is_read_of_a_file_with_other_rows(monkeypatch):
     def read(*given, **more):
         raise AssertionError("the values were read")
 
-    monkeypatch.setattr("aegis.release.writing.unfitting", read)
+    monkeypatch.setattr("aegis.service.catalog.verifying.unfitting", read)
     count = 10_000_000
     table = pa.table({"age": pa.DictionaryArray.from_arrays(pa.array([0] * count), ["*"])})
     masked = MaskedFile(

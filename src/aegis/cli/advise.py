@@ -19,7 +19,7 @@ from aegis.cli.files import (
     unused,
     written,
 )
-from aegis.cli.output import PrintOptions, reporting, shown_location
+from aegis.cli.output import PrintOptions, line, reporting, shown_location
 from aegis.cli.parameters import (
     After,
     Configurations,
@@ -403,8 +403,6 @@ def _configurations(best: Ranked, advice: Advice) -> dict[str, Configuration]:
 
 def _of_front(front: Front) -> Iterator[RenderableType]:
     """Yield how to release a configuration of a front that was written to a file."""
-    from aegis.cli.output import line
-
     for name in list(front.configurations)[-1:]:
         yield line(
             f"To release another configuration of the front, such as {name}, write its {front.parameter} "

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import typer
 
+from aegis.errors import AegisError
+from aegis.files import format_of
+
 _START = 1 << 20
 
 
@@ -55,8 +58,6 @@ def _columns_of(path: Path) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from aegis.errors import AegisError
-    from aegis.files import format_of
     from aegis.sources.delimited.files import names_of
     from aegis.sources.dialect import Reading, decide
     from aegis.sources.records import opened

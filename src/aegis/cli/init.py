@@ -22,6 +22,7 @@ from aegis.cli.files import (
 )
 from aegis.cli.output import Output, heading, line, pairs, reporting, write
 from aegis.cli.parameters import Force, Quiet, Table, output_file
+from aegis.files import write_text
 from aegis.words import counted, cut
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def command(
     as commented YAML. The comments say what it found in each column and why it proposes
     each mask. The policy is a guess, so read and edit it before you use it.
     """
-    from aegis.files import write_text
     from aegis.policy.suggest import init_policy
 
     check_outputs([(output, YAML)], force=force, inputs=(table,))

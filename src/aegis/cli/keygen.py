@@ -10,6 +10,7 @@ import typer
 from aegis.cli.files import check_outputs, next_step, written
 from aegis.cli.output import Output
 from aegis.cli.parameters import Force, Quiet
+from aegis.files import replacing
 
 PRIVATE, PUBLIC = ".key", ".pub"
 """The extensions of the two files."""
@@ -35,7 +36,6 @@ def command(
     they can check that a summary comes from you and is unchanged. Both files are PEM,
     the format of openssl.
     """
-    from aegis.files import replacing
     from aegis.signing import make_keys
 
     private, public = (name.with_name(name.name + ending) for ending in (PRIVATE, PUBLIC))

@@ -31,6 +31,7 @@ from aegis.cli.output import (
     table,
 )
 from aegis.cli.parameters import Force, QuasiIdentifiers, Table, column_names
+from aegis.files import replacing
 from aegis.options import option
 from aegis.requests import RiskRequest
 from aegis.words import counted
@@ -197,8 +198,6 @@ def _write(measured: RecordRisk, path: Path) -> None:
     """Write a file with the risk figures of each record."""
     import pyarrow.csv as arrow_csv
     import pyarrow.parquet as parquet
-
-    from aegis.files import replacing
 
     with replacing(path, private=True) as temporary:
         if path.suffix.lower() == ".parquet":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from aegis.cli.output import heading, line, pairs
 from aegis.present import IN_WORDS, Finding
 from aegis.present.finding import DROPPED, UNCHANGED
 from aegis.words import counted, cut, percent, predicted
@@ -61,8 +62,6 @@ class ShortPage:
 
     def parts(self) -> Iterator[RenderableType]:
         """Yield the parts to print: table, rule, best configuration with its proof, and masks."""
-        from aegis.cli.output import heading, line, pairs
-
         table, rule, title, *rest = self.head
         yield line(table)
         yield line(rule)

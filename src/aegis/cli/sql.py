@@ -20,6 +20,7 @@ from aegis.cli.parameters import (
     ReleasedConfiguration,
     takes_records,
 )
+from aegis.files import write_text
 from aegis.options import option
 from aegis.requests import Dialect, Form
 
@@ -85,7 +86,6 @@ def command(options: SqlCommand) -> None:
     more rows than the rule allows, it returns no row. Aegis refuses a policy that
     replaces identifiers by tokens, because the SQL would contain the key. Check the
     result with aegis audit."""
-    from aegis.files import write_text
     from aegis.policy import load_configurations, load_policy
     from aegis.release import release_sql
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aegis.errors import (
@@ -30,6 +31,7 @@ from aegis.errors import (
 from aegis.files import Progress, Step, temporary_folder
 from aegis.masks import privacy_account
 from aegis.policy import Configuration, Policy, policy_digest
+from aegis.release import apply
 from aegis.service.agent_book import AgentBook, MadeOutput, key_of
 from aegis.service.agent_settings import AgentSettings
 from aegis.service.catalog import checking, limited, summaries
@@ -362,10 +364,6 @@ class Agent:
         )
 
     def _masked(self, job: PinnedJob, configuration: Configuration, life: Progress) -> MadeOutput:
-        import pyarrow.parquet as pq
-
-        from aegis.release import apply
-
         with temporary_folder("agent") as folder:
             masked, certificate = folder / "masked.parquet", folder / "certificate.json"
             apply(

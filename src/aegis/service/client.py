@@ -7,6 +7,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -353,8 +354,6 @@ class Client:
         DataError
             The received file does not match its certificate.
         """
-        from hashlib import sha256
-
         from aegis.cli.files import check_outputs
 
         target = Path(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, PrivacyPlan, rank_configurations
+from aegis.advisor.figures import mask_costs
 from aegis.files import Progress
 from aegis.measures import MEASURES
 from aegis.options import checks_types, request_with
@@ -174,8 +175,6 @@ class Advising(ABC):
         >>> costs[0].lost < 1
         True
         """
-        from aegis.advisor.figures import mask_costs
-
         by = self.policy.measured_by(measure)
         if by is not self.policy:
             return self.under(by).costs()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from aegis.advisor import Advice, Ranked
-from aegis.files import SILENT, Progress
+from aegis.files import SILENT, Progress, check_output, write_text
 from aegis.options import checks_types, request_with
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.requests import AnonymizeOptions, AnonymizeRequest, ApplyRequest, StudyApplyOptions
@@ -284,7 +284,6 @@ class Study(Advising):
         True
         """
         from aegis.anonymizers import Recipe
-        from aegis.files import check_output, write_text
         from aegis.release import anonymize
 
         request = request_with(AnonymizeRequest, request, options)

@@ -25,7 +25,7 @@ from aegis.advisor.ranked import ESTIMATES
 from aegis.advisor.released import ReleasedRows, with_utility
 from aegis.advisor.several import scorer_of
 from aegis.errors import DataError, PolicyError
-from aegis.files import BUNDLE, Progress
+from aegis.files import BUNDLE, Progress, check_output
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, RuleOverride
 from aegis.registry import Extensions, format_of_summary, refuse_options
@@ -355,8 +355,6 @@ def complete_advice(
 @checks_types
 def check_report(path: str | Path | None, *, force: bool) -> None:
     """Raise `PolicyError` if no report can be written to this path, before any work is done."""
-    from aegis.files import check_output
-
     if path is not None:
         check_output(Path(path), force=force, formats=(".html", ".htm", ".pdf"))
 

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from aegis.service.api import shapes
 from aegis.service.catalog import Action, budget, data_sets, exports, flow, populations, requests
 from aegis.service.catalog.errors import NotThere
+from aegis.service.catalog.summaries import costs as costs_of
 from aegis.service.identity import CallOf
 from aegis.service.routes import Routes
 
@@ -150,8 +151,6 @@ def ledger(identifier: str, call: CallOf) -> dict[str, Any]:
 @routes.get("/{identifier}/costs", Action.BROWSE)
 def costs(identifier: str, call: CallOf) -> list[dict[str, Any]]:
     """Return the utility cost of each candidate mask, computed from the protected summary."""
-    from aegis.service.catalog.summaries import costs as costs_of
-
     with call.reading() as session:
         data_sets.authorised(session, call.actor, Action.BROWSE, identifier)
         newest = data_sets.newest(session, identifier)

@@ -108,7 +108,7 @@ def ask_check(
     about: Mapping[str, Any],
     *,
     may_search: bool,
-) -> Job:
+) -> None:
     """Create a job in which the agent looks for the first configuration in `listed` (YAML) that
     meets the rule, alone and together with all earlier releases. With `may_search`, it searches all
     combinations of masks if none of them does. `about` states how the configurations were chosen.
@@ -126,7 +126,7 @@ def ask_check(
         "releases": [release.id for release in before],
         "certificates": [release.certificate for release in before],
     }
-    return _enqueue(session, request, "check", jobs.AGENT, task)
+    _enqueue(session, request, "check", jobs.AGENT, task)
 
 
 def _enqueue(

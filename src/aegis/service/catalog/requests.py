@@ -128,7 +128,7 @@ def require_review(request: Request) -> None:
 
 def set_configuration(
     session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
-) -> Request:
+) -> None:
     """Store the configuration to release and the `answer` of its check; delete earlier approvals.
     Raise `WrongState` if the request is no longer in review.
     """
@@ -137,7 +137,6 @@ def set_configuration(
     _forget_approvals(session, request)
     digest, holds = statements.digest(configuration), bool(answer.get("holds"))
     tell(session, by, request, "configuration checked", digest=digest, holds=holds)
-    return request
 
 
 def approve(

@@ -18,9 +18,13 @@ from aegis.files import SILENT, Progress, temporary_folder
 from aegis.masks import Mask
 from aegis.masks.base import Kind
 from aegis.policy import Policy, Role, policy_digest
+from aegis.release import audit
+from aegis.release.certified import check_certificate
+from aegis.release.writing import unfitting
 from aegis.safe.protect import ProtectedSummary
 from aegis.service.catalog.errors import CatalogError
 from aegis.service.catalog.flow import configuration_of, policy_of
+from aegis.sources import open_table
 
 _MOST_TEXT = 4 << 20
 
@@ -59,11 +63,6 @@ def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]
     table minus the suppressed rows, the file must meet the policy's rule over all
     quasi-identifiers, and every figure of the certificate must be correct.
     """
-    from aegis.release import audit
-    from aegis.release.certified import check_certificate
-    from aegis.release.writing import unfitting
-    from aegis.sources import open_table
-
     policy = policy_of(masked.policy)
     configuration = configuration_of(masked.configuration, policy)
     kinds = {name: Kind(kind) for name, kind in masked.kinds.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -109,8 +110,6 @@ def _fields(form: FormData, kind: str) -> list[tuple[str, str]]:
 
 def one_line(spec: Any) -> str:
     """Return a mask on one line of YAML, from its written form in a policy (`spec`)."""
-    import json
-
     return spec if isinstance(spec, str) else json.dumps(spec, ensure_ascii=False, default=str)
 
 

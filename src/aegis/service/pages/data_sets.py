@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from fastapi import Depends, Form
 from starlette.responses import Response
 
@@ -12,6 +14,7 @@ from aegis.service.api.shapes import NO_NUL, Epsilon, Protection
 from aegis.service.catalog import Action, budget, data_sets, flow, jobs, requests, signs, waiting
 from aegis.service.catalog.access import authorise, may
 from aegis.service.catalog.errors import CatalogError
+from aegis.service.catalog.summaries import costs as costs_of
 from aegis.service.identity import CallOf, FormCallOf
 from aegis.service.pages.people import Offset, Text
 from aegis.service.pages.render import PAGE, page, see
@@ -82,8 +85,6 @@ def register(
 @routes.get("/data-sets/{identifier}", Action.BROWSE)
 def show(identifier: str, call: CallOf) -> Response:
     """Show a data set: schema, terms, utility cost of each mask, versions."""
-    from aegis.service.catalog.summaries import costs as costs_of
-
     with call.reading() as session:
         data_set = data_sets.authorised(session, call.actor, Action.BROWSE, identifier)
         versions = data_sets.versions(session, call.actor, identifier)
@@ -168,9 +169,6 @@ def ledger(identifier: str, call: CallOf) -> Response:
 
 def _key(text: str) -> str:
     """Return a public key in hexadecimal, which a person gives so or as the text of a PEM file."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
     try:
         key = load_pem_public_key(text.encode())
     except ValueError:

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from rich.filesize import decimal
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
@@ -47,8 +48,6 @@ def share(value: float | None) -> str:
 
 def size(value: int) -> str:
     """Return the size of a file, as text."""
-    from rich.filesize import decimal
-
     return decimal(value)
 
 
