@@ -231,6 +231,21 @@ def test_the_command_counts_persons(tmp_path, capsys):
     assert "patient" in capsys.readouterr().err
 
 
+def test_the_screen_states_the_persons_whom_the_limit_counts(tmp_path: Any, capsys: Any) -> None:
+    frame, stated = visits(), tmp_path / "policy.yaml"
+    frame.to_parquet(tmp_path / "t.parquet")
+    stated.write_text(
+        dump_policy(policy_of(configurations={"chosen": {"age": {"bucketize": {"width": 2}}}}))
+    )
+    words = [str(tmp_path / "t.parquet"), "-p", str(stated), "-o", str(tmp_path / "out.csv")]
+    assert run(["apply", *words, "--certificate", str(tmp_path / "c.json")]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    rows, persons = left_out(frame, 2, "identity", 5)
+    assert f"rows suppressed {rows} (" in screen
+    share = 100 * persons / frame["patient"].nunique()
+    assert f"persons suppressed {persons} ({share:.1f} %)" in screen
+
+
 def test_a_key_that_would_be_released_is_refused():
     with pytest.raises(PolicyError, match="names persons and has the role feature"):
         policy_of(

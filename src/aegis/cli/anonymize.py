@@ -218,7 +218,8 @@ def print_release(shell: Output, release: AnonymizedRelease, policy: Policy) -> 
 
 
 def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
-    from aegis.cli.output import percent, share
+    from aegis.cli.apply import suppressed
+    from aegis.cli.output import percent
 
     grouped = release.grouped
     figures = [
@@ -227,7 +228,7 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
             "groups",
             f"{len(grouped.groups):,}, the smallest of {counted(grouped.smallest, 'record')}",
         ),
-        ("rows suppressed", share(release.suppressed_rows, release.rows)),
+        *suppressed(release),
         ("time to group", f"{grouped.seconds:.2f} s"),
     ]
     figures += [
