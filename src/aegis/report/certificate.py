@@ -123,8 +123,8 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
         note = f"{count(left_out)} of {count(rows)} suppressed ({share(left_out, rows)})"
         yield "Rows released", count(released), note
     audit, persons = certificate["privacy"], certificate.get("persons")
-    if persons:  # whom the limit of the rule counts
-        suppressed = certificate.get("suppressed_persons")
+    suppressed = certificate.get("suppressed_persons")
+    if persons and suppressed is not None:  # the limit of the rule counts persons
         note = f"of {count(persons)}, because a row of theirs is suppressed"
         yield "Persons suppressed", f"{count(suppressed)} ({share(suppressed, persons)})", note
     note = (
