@@ -323,6 +323,8 @@ def _facts(release: Release) -> list[tuple[str, str]]:
     utility = release.utility
     if utility is not None:
         figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))
+    elif release.certificate is None and release.into is None:
+        figures.append(("utility kept", "not measured: --certificate FILE measures and states it"))
     return figures
 
 
