@@ -235,9 +235,6 @@ class Scorer:
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
         self._counts: BoundedCache[Any, Cooccurrence] = BoundedCache(_CACHED)
-        self._channels: dict[Any, Floats] = {}
-        self._orders: dict[Any, tuple[Array, Floats | None]] = {}
-        self._lost: dict[Any, Floats] = {}
         pairs = summary.pairs
         self._groups = RowGroups(lambda: pairs.total, pairs.stacked_joint, pairs.offsets)
         attributes = summary.attributes.values()
@@ -417,6 +414,7 @@ class Scorer:
         """Return the expected number of rows for the levels of a noise mask and the label classes."""
         return expected_reports(attribute, candidate, masked_classes(attribute.joint, label))
 
+    @cached_method
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
         """Return the level (all rare ones are one level) of each of the A atoms of an attribute,
         shape (A,). For a noise mask, return the probability of each of L levels for each atom,
@@ -424,10 +422,7 @@ class Scorer:
         """
         if candidate.noise is None:
             return candidate.levels
-        key = (attribute.name, candidate)
-        if key not in self._channels:
-            self._channels[key] = level_channel(attribute, candidate, self.summary.max_levels)
-        return self._channels[key]
+        return level_channel(attribute, candidate, self.summary.max_levels)
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
         """Return how many rows have both levels of each pair under a configuration, and the further
@@ -583,20 +578,13 @@ class Scorer:
         joint = masked_classes(counts.joint, label)
         return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
 
+    @cached_method
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Array, Floats | None]:
         """Return the levels of an attribute under a candidate (see `levels`) in the order of their
         values, and the mean of the numbers in each; None without an order.
         """
-        key = (attribute.name, candidate)
-        if key not in self._orders:
-            self._orders[key] = self._order(attribute, candidate)
-        return self._orders[key]
-
-    def _order(
-        self, attribute: AttributeSummary, candidate: Candidate
-    ) -> tuple[Array, Floats | None]:
         level: Array | None = candidate.ranges
         if candidate.noise is not None and candidate.noise.ordered and attribute.kind.ordered:
             most = min(RANGES, self.summary.max_levels)
@@ -614,16 +602,14 @@ class Scorer:
         total: Floats = np.sum(by_attribute, axis=0)
         return total
 
+    @cached_method
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
         """Return how much Pillai's trace on held-out rows falls because the rare groups of a
         candidate share one level: one figure for each ridge penalty.
         """
-        key = (attribute.name, candidate, label)
-        if key not in self._lost:
-            self._lost[key] = shared_losses(attribute, candidate, label)
-        return self._lost[key]
+        return shared_losses(attribute, candidate, label)
 
     def _alone(
         self,
