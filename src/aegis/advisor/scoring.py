@@ -21,7 +21,7 @@ import numpy as np
 
 from aegis.advisor import scores
 from aegis.advisor.encodings import (
-    Encodings,
+    CodedMasks,
     RowGroups,
     encodings,
     group_rows,
@@ -488,22 +488,22 @@ class Scorer:
         """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows: one
         that counts by fold for each encoding, and one that measures the interactions of pairs.
         """
-        encoded = self._encodings(which, candidates)
+        names, ordered = self._encodings(which, candidates)
         # Configurations share the masks of attributes without a choice.
         common = [at for at, a in enumerate(self._scored(which)) if len(a.candidates) < 2]
         count, pairs = self._fold_blocks.counts, self._interactions.gains
-        folds = partial(count, which, encoded.names, label, common)
+        folds = partial(count, which, names, label, common)
         thresholds, numbers = folds, folds
-        if any(number is not None for number in encoded.numbers.numbers):
-            thresholds = partial(count, which, encoded.thresholds, label, common)
-            numbers = partial(count, which, encoded.numbers, label, common)
+        if any(number is not None for number in ordered.numbers):
+            thresholds = partial(count, which, ordered, label, common)
+            numbers = partial(count, which, ordered._replace(linear=True), label, common)
         return {
             "folds": {
                 Encoding.NAMES: folds,
                 Encoding.THRESHOLDS: thresholds,
                 Encoding.NUMBERS: numbers,
             },
-            "tables_of_pairs": lambda: pairs(which, encoded.thresholds, label),
+            "tables_of_pairs": lambda: pairs(which, ordered, label),
         }
 
     def _columns(
@@ -512,7 +512,7 @@ class Scorer:
         """Return, as a field of `Cooccurrence`, the function that counts all columns by fold, with
         the weights of the columns.
         """
-        thresholds = self._encodings(which, candidates).thresholds
+        _, thresholds = self._encodings(which, candidates)
         roles = [self.column_roles.get(self._names[index]) for index in which]
         weights = [0.0 if role is None else role.weight for role in roles]
         count = partial(self._fold_blocks.counts, which, thresholds, label)
@@ -534,7 +534,9 @@ class Scorer:
         scores = zip(figures.learnt[0].tolist(), figures.explained.tolist(), strict=True)
         return dict(zip(names, scores, strict=True))
 
-    def _encodings(self, which: Sequence[int], candidates: Sequence[Candidate]) -> Encodings:
+    def _encodings(
+        self, which: Sequence[int], candidates: Sequence[Candidate]
+    ) -> tuple[CodedMasks, CodedMasks]:
         levels, orders = self._levels(which, candidates), self._orders_of(which, candidates)
         return encodings(candidates, levels, orders)
 
