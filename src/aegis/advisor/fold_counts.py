@@ -654,7 +654,7 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
     --------
     >>> import numpy as np
     >>> binned_levels(np.arange(12), np.full(12, 5.0), True).tolist()
-    [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7]
+    [0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7]
     """
     counted = rows @ level if level.ndim == 2 else np.bincount(level, weights=rows)
     bins = _bins(counted.astype(np.float64, copy=False), ordered)
