@@ -124,7 +124,7 @@ def audit(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] | None = None,
     policy: Policy | str | Path | Mapping[str, Any] | None = None,
-    rule: PrivacyRule | None = None,
+    rule: PrivacyRule | Mapping[str, Any] | None = None,
     person: str | None = None,
     configuration: Configuration | None = None,
     population: Any = None,
@@ -142,7 +142,8 @@ def audit(
     policy
         Provides roles and rule, unless you give them separately.
     rule
-        The rule that Aegis checks without suppressing rows. By default: the policy's rule.
+        The rule that Aegis checks without suppressing rows: a `PrivacyRule`, or a mapping as under
+        `privacy` in a policy, such as `{"k": 5}`. By default: the policy's rule.
     person
         Column that identifies persons, to count persons instead of rows. By default: the policy's
         column. If the table lacks this column, Aegis counts rows, and a note says so.
@@ -171,8 +172,12 @@ def audit(
     >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex"])
     >>> audit.report.k, audit.report.uniques
     (1, 5)
+    >>> rule = {"k": 5}
+    >>> aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex"], rule=rule).passed
+    False
     """
     policy = None if policy is None else as_policy(policy)
+    rule = PrivacyRule.parse(rule) if isinstance(rule, Mapping) else rule
     source = open_table(table)
     rule = policy.privacy if rule is None and policy is not None else rule
     columns = _columns(source, policy, rule, quasi_identifiers, sensitive, person)
