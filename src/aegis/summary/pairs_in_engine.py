@@ -210,7 +210,7 @@ def _digits(
     few = {code: of for code, of in encodings.items() if len(of[1]) <= _MOST_HASHED}
     hashes, digits = _hashes(source, table, few), {}
     for code, (column, values, codes) in encodings.items():
-        bits = next((b for b in range(_HASH_BITS) if _apart(hashes.get(code), b)), None)
+        bits = next((b for b in range(_HASH_BITS) if _differ(hashes.get(code), b)), None)
         if bits is None:
             table, of = _with_codes(source, table, code, column, values, codes)
             numbers = np.arange(_NOWHERE, codes.max(initial=0) + 1)
@@ -222,7 +222,7 @@ def _digits(
     return table, digits
 
 
-def _apart(hashes: Ints | None, bits: int) -> bool:
+def _differ(hashes: Ints | None, bits: int) -> bool:
     """Return whether the last `bits` bits of these hashes differ; False if there are none."""
     return hashes is not None and len(np.unique(hashes & ((1 << bits) - 1))) == len(hashes)
 
