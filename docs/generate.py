@@ -318,6 +318,8 @@ API = {
         "ProposedPolicy",
         "load_policy",
         "load_configurations",
+        "dump_policy",
+        "dump_configurations",
         "Policy",
         "Configuration",
     ],

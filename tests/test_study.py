@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import pickle
 from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report
 from aegis.report import added_sections
+from aegis.requests import SearchOptions
 from aegis.safe.ledger import Ledger
 from aegis.safe.protect import budget_of, load_protected
 from aegis.sources import Source
@@ -312,6 +314,18 @@ def test_results_are_pickled_and_copied(tmp_path: Path) -> None:
     for ranked in (advice, advice.require_best()):
         assert pickle.loads(pickle.dumps(ranked)) == ranked == copy.deepcopy(ranked)
     assert study.search(top=2) != advice
+
+
+@pytest.mark.parametrize("name", ["advise", "search"])
+def test_a_type_checker_knows_the_keywords_of_a_function(name: str) -> None:
+    """They were `Any`, so that a misspelt one was found only when the call ran."""
+    options = inspect.signature(getattr(aegis, name), eval_str=True).parameters["options"]
+    [declared] = get_args(options.annotation)
+    method = inspect.signature(getattr(aegis.Study, name)).parameters.values()
+    keywords = {each.name for each in method if each.kind is not each.VAR_KEYWORD} - {"self"}
+    if name == "search":
+        keywords |= set(SearchOptions.__annotations__)
+    assert set(declared.__annotations__) == keywords
 
 
 def test_a_study_says_why_it_cannot_be_pickled() -> None:

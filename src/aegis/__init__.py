@@ -32,6 +32,8 @@ _HOMES = {
     "apply": "aegis.release",
     "audit": "aegis.release",
     "check_certificate": "aegis.release",
+    "dump_configurations": "aegis.policy",
+    "dump_policy": "aegis.policy",
     "evaluate": "aegis.study",
     "init_policy": "aegis.policy.suggest",
     "load_bundle": "aegis.summary",
@@ -68,6 +70,8 @@ __all__ = [
     "audit",
     "check_certificate",
     "connect",
+    "dump_configurations",
+    "dump_policy",
     "evaluate",
     "init_policy",
     "load_bundle",
@@ -86,7 +90,14 @@ __all__ = [
 if TYPE_CHECKING:
     from aegis.advisor import Advice
     from aegis.papers.evaluation import Evaluation
-    from aegis.policy import Configuration, Policy, load_configurations, load_policy
+    from aegis.policy import (
+        Configuration,
+        Policy,
+        dump_configurations,
+        dump_policy,
+        load_configurations,
+        load_policy,
+    )
     from aegis.policy.suggest import ProposedPolicy, init_policy
     from aegis.privacy import PrivacyReport
     from aegis.release import (

@@ -190,7 +190,7 @@ class ReleaseRequest:
 
     output: str | Path | None = option(
         None,
-        "The released table to write: .parquet, .csv, .tsv, .arrow or .feather.",
+        "The released table to write: .parquet, .csv, .tsv, .xlsx, .arrow or .feather.",
         "FILE",
         short="-o",
         kind=Path | None,
@@ -244,7 +244,7 @@ class ApplyRequest(ReleaseRequest):
 
     output: str | Path | None = option(
         None,
-        "The masked table to write: .parquet, .csv, .tsv, .arrow or .feather. With --engine "
+        "The masked table to write: .parquet, .csv, .tsv, .xlsx, .arrow or .feather. With --engine "
         "spark: a folder of Parquet files, such as hdfs://... or s3a://...",
         "FILE",
         short="-o",

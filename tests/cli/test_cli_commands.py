@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 import typer
 import yaml
+from cli_support import plain
 
 import aegis
 from aegis.cli.main import ABOUT, COMMANDS, app
@@ -249,6 +250,10 @@ def test_apply_writes_a_table_that_an_audit_passes(shell, folder):
     assert "masked.parquet" in result.out
     assert "name" not in pyarrow.parquet.read_schema("masked.parquet").names
     assert json.loads((folder / "c.json").read_text())["output"]["rows"] == found.report.rows
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "alone.csv")
+    measured = "not measured: --certificate FILE measures and states it"
+    assert measured in plain(shell(*words).out)
+    assert measured not in plain(result.out)
     assert shell("audit", "masked.parquet", "-p", "policy.yaml").code == 0
 
 

@@ -56,6 +56,16 @@ def test_commands_hold_the_rule_against_the_population(
     assert unsure.passed, unsure.mismatches
 
 
+def test_a_class_of_one_row_is_no_promise(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Under k-map a row may be alone in its class: "in a class of at least 1" says nothing."""
+    Path("six.yaml").write_text(dump_policy(aegis.load_policy({**POLICY, "privacy": {"k_map": 6}})))
+    words = ["advise", "table.parquet", "-p", "six.yaml", "--population", "people.parquet"]
+    assert run(words) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "It releases 10 of 10 rows." in screen
+    assert "in a class of" not in screen
+
+
 @pytest.mark.parametrize("command", ["advise", "apply"])
 def test_a_population_that_the_rule_does_not_need_is_refused(
     tables: Path, capsys: pytest.CaptureFixture[str], command: str

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from policy_support import FULL, HEAD, SMALL, A, write
 
+import aegis
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_configurations, load_policy
 
@@ -317,3 +318,10 @@ def test_the_text_of_a_policy_is_no_path() -> None:
     text = "version: 1\nlabel: sick\nattributes:\n" + "  age: {role: feature}\n" * 500
     with pytest.raises(PolicyError, match="text of a policy, not the path"):
         load_policy(text)
+
+
+def test_only_a_policy_and_configurations_are_written() -> None:
+    """Python said that an int has no attribute `version`."""
+    for written in (aegis.dump_policy, aegis.dump_configurations):
+        with pytest.raises(PolicyError, match="is 3, of type int"):
+            written(3)

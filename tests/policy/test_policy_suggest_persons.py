@@ -287,3 +287,15 @@ def test_a_few_persons_with_several_rows_are_asked_about(doubled: int, asked: bo
     assert (proposed.person == "patient_id") == (doubled == 60)
     says = any("count persons (`person: patient_id`)" in text for text in proposed.warnings)
     assert says == asked
+
+
+def test_a_code_of_unknown_persons_is_named_next_to_the_proposal() -> None:
+    """Half of the rows had -1 as their person, and nobody said that they count as one."""
+    chance = random.Random(7)
+    keys = [chance.randrange(100_000, 100_150) for _ in range(ROWS)]
+    some = propose({"client_ref": [-1 if i % 2 else key for i, key in enumerate(keys)]})
+    every = propose({"client_ref": keys})
+    few = propose({"patient_id": [f"P-{i % 4}" for i in range(ROWS)]})
+    assert (some.person, every.person, few.person) == ("client_ref", "client_ref", "patient_id")
+    assert "# One value has 50 % of the rows. If it means that the person is unknown" in some.yaml
+    assert not any("of the rows. If it means" in other.yaml for other in (every, few))

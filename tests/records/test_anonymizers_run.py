@@ -200,6 +200,19 @@ def test_columns_that_are_no_quasi_identifier_follow_the_policy():
     assert release.dropped == ("name",)
 
 
+def test_a_release_says_if_it_is_finer_than_every_mask_of_the_policy():
+    coarse = {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 10}}, "suppress"]}
+    policy = policy_of({"k": 3}, age=coarse)
+    warning = "the release may show single values of age, for which the policy lists only coarser"
+    release = aegis.anonymize(fixed(), policy, "mdav")
+    assert any(warning in note for note in release.notes)
+    masked = aegis.anonymize(fixed(), policy, "local-suppression")
+    assert not any(warning in note for note in masked.notes)
+    assert not any(
+        "single values" in n for n in aegis.anonymize(fixed(), policy_of({"k": 3}), "mdav").notes
+    )
+
+
 def test_noise_is_no_mask_for_a_carried_column():
     policy = policy_of(
         {"k": 3}, note={"role": "feature", "masks": [{"add_uniform": {"amount": 2}}]}

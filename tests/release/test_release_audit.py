@@ -87,6 +87,11 @@ def test_a_rule_of_its_own_adds_what_it_protects() -> None:
     found = audit(TABLE, quasi_identifiers=["age"], rule=rule)
     assert found.sensitive == ("ill",)
     assert found.passed is False
+    mapping = {"l_diversity": {"attribute": "ill", "kind": "distinct", "l": 2}}
+    again = audit(TABLE, quasi_identifiers=["age"], rule=mapping)
+    assert again.violations == found.violations
+    with pytest.raises(PolicyError, match="kk"):
+        audit(TABLE, quasi_identifiers=["age"], rule={"kk": 2})
     everyone = audit(TABLE, quasi_identifiers=[], rule=rule)
     assert (everyone.passed, everyone.report.classes) == (True, 1)
 

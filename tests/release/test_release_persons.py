@@ -119,6 +119,52 @@ def test_a_tokenised_key_is_released_and_audited_by(monkeypatch, tmp_path):
     assert own.report.persons == release.audit.report.persons
 
 
+def test_tokens_single_out_nobody_and_let_a_certificate_be_checked_by_persons(
+    monkeypatch: Any, tmp_path: Any
+) -> None:
+    """Nobody knows a token without the key, so a reader compares the other columns only."""
+    monkeypatch.setenv("AEGIS_TEST_KEY", "k" * 32)
+    token = {"role": "identifier", "masks": [{"tokenise": {"key_env": "AEGIS_TEST_KEY"}}]}
+    policy = load_policy(dump_policy_with(policy_of(), token, tmp_path))
+    output, stated = tmp_path / "out.csv", tmp_path / "c.json"
+    release = apply(visits(), policy, CHOSEN, output=output, certificate=stated)
+    rows = pd.read_csv(output)
+    persons = rows.groupby(["age", "zip", "ward", "y"])["patient"].transform("nunique")
+    for measured in (
+        release.audit,
+        audit(output, policy=policy),
+        aegis.check_certificate(output, stated).audit,
+        aegis.check_certificate(output, stated, policy=policy, original=visits()).audit,
+    ):
+        assert measured is not None
+        assert measured.outside is not None
+        assert measured.outside.unique_rows == (persons == 1).sum()
+        assert not measured.outside.near_keys
+        assert measured.report.k == rows.groupby(["age", "zip"])["patient"].nunique().min()
+        assert not any("rows are counted" in note for note in measured.report.notes)
+    assert aegis.check_certificate(output, stated).passed
+
+
+def test_a_column_of_tokens_is_no_key_and_one_of_names_is(monkeypatch: Any, tmp_path: Any) -> None:
+    monkeypatch.setenv("AEGIS_TEST_KEY", "k" * 32)
+    token = {"role": "identifier", "masks": [{"tokenise": {"key_env": "AEGIS_TEST_KEY"}}]}
+    data = {"version": 1, "label": "y", "privacy": {"k": 2, "suppression": 0.9}}
+    quasi = {"role": "quasi-identifier", "masks": ["identity"]}
+    policy = load_policy(data | {"attributes": {"name": token, "age": quasi}})
+    frame = visits()[["age", "y"]].assign(name=[f"name {i}" for i in range(240)])
+    advice = aegis.advise(frame, policy)
+    output = tmp_path / "out.csv"
+    release = apply(frame, policy, advice.best.configuration, output=output)
+    sizes = pd.read_csv(output).groupby(["age", "y"])["name"].transform("size")
+    for audited in (release.audit, audit(output, policy=policy)):
+        assert audited.outside is not None
+        assert not audited.outside.near_keys
+        assert audited.outside.unique_rows == (sizes == 1).sum()
+    names = audit(frame, policy=policy).outside
+    assert names is not None
+    assert names.near_keys == {"name": 240}
+
+
 def dump_policy_with(policy: Policy, token: dict[str, Any], folder: Any) -> Any:
     import yaml
 
@@ -183,6 +229,21 @@ def test_the_command_counts_persons(tmp_path, capsys):
     assert run([*words, "--person", "zip"]) == 2
     assert run([*words, "--person", "patiant"]) == 2
     assert "patient" in capsys.readouterr().err
+
+
+def test_the_screen_states_the_persons_whom_the_limit_counts(tmp_path: Any, capsys: Any) -> None:
+    frame, stated = visits(), tmp_path / "policy.yaml"
+    frame.to_parquet(tmp_path / "t.parquet")
+    stated.write_text(
+        dump_policy(policy_of(configurations={"chosen": {"age": {"bucketize": {"width": 2}}}}))
+    )
+    words = [str(tmp_path / "t.parquet"), "-p", str(stated), "-o", str(tmp_path / "out.csv")]
+    assert run(["apply", *words, "--certificate", str(tmp_path / "c.json")]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    rows, persons = left_out(frame, 2, "identity", 5)
+    assert f"rows suppressed {rows} (" in screen
+    share = 100 * persons / frame["patient"].nunique()
+    assert f"persons suppressed {persons} ({share:.1f} %)" in screen
 
 
 def test_a_key_that_would_be_released_is_refused():

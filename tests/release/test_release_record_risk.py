@@ -107,6 +107,23 @@ def test_bad_input(options: dict[str, object], error: type[Exception], match: st
         aegis.record_risk(SURVEY, **({"quasi_identifiers": KEY} | options))  # type: ignore[arg-type]
 
 
+def test_persons_with_several_records_are_not_counted_as_records() -> None:
+    """Two equal records of one person hid each other: the risk was stated as 0.5, and it is 1."""
+    visits = pa.table({"patient": [1, 1, 2, 2], "age": [30, 30, 40, 40], "y": ["a", "b", "a", "b"]})
+    policy = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "person": "patient",
+            "attributes": {"age": {"role": "quasi-identifier"}},
+        }
+    )
+    with pytest.raises(PolicyError, match="counts persons") as refused:
+        aegis.record_risk(visits, policy=policy)
+    assert "aegis audit" in str(refused.value.hint)
+    assert aegis.audit(visits, policy=policy).report.k == 1
+
+
 def test_a_table_without_rows_is_refused() -> None:
     with pytest.raises(DataError, match="has no rows"):
         aegis.record_risk(SURVEY.slice(0, 0), quasi_identifiers=KEY)

@@ -187,6 +187,11 @@ def test_the_page_names_the_release_its_table_and_its_persons(tmp_path: Path) ->
     document = json.loads((tmp_path / "c.json").read_text())
     head = render_certificate(document).partition("<main>")[0]
     assert "out.csv, made from visits.csv; persons: who (150)" in head
+    whole = render_certificate(document).replace("\u00a0", " ")
+    assert "of the persons (who) suppressed" in whole
+    lost = document["suppressed_persons"]
+    assert f"{lost} ({percent(100 * lost / 150)})" in whole
+    assert "Persons unique by quasi-identifiers" in whole
     in_memory = document | {"output": {"file": None}, "persons": None, "input": {}}
     assert "A release; persons: who<" in render_certificate(in_memory)
 

@@ -301,7 +301,7 @@ SCROLLS = (
 
 def test_long_words_of_people_fit_a_narrow_page(place, chromium):
     """A name of 80 letters and a description without a space pushed the page to three widths."""
-    name, word = "x" * 80, "Donaudampfschifffahrt" * 12
+    name, word = "x" * 80, "Donaudampfschifffahrt" * 9
     with place.client("paula") as paula:
         paula.register(
             name, source="adult", public_key=place.key, title=word, description=word, terms=word

@@ -98,7 +98,7 @@ def test_what_waits_ends_with_the_step(place):
         otto.step(number, "approve")
     page = shown(place, "otto", "/")
     assert link in page
-    assert "to be made" in page
+    assert "make the release" in page
 
 
 def test_the_form_asks_for_models_and_measure(place):

@@ -263,7 +263,7 @@ def test_a_new_version_sends_what_was_approved_back(place):
         paula.ask_summary("census", POLICY, protect="noise", epsilon=8.0)
         place.work()
         assert otto.shown(number)["state"] == "returned"
-        assert "submit the request again" in otto.shown(number)["message"]
+        assert "Submit the request again" in otto.shown(number)["message"]
     assert versions() == before + 1
 
 
@@ -324,7 +324,7 @@ def test_two_persons_where_the_data_set_asks_for_it(tmp_path):
         number = place.ask()
         with place.client("otto") as otto, place.client("anna") as anna:
             assert otto.step(number, "approve")["state"] == "in review"
-            with pytest.raises(NotAllowed, match="second person"):
+            with pytest.raises(NotAllowed, match="Ask another approver"):
                 otto.step(number, "approve")
             assert anna.step(number, "approve")["state"] == "approved"
 

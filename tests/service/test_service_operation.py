@@ -240,7 +240,8 @@ def test_live_does_not_ask_the_database_and_health_asks_the_files_too(place, mon
 
 def test_metrics_count_calls_and_what_waits_and_name_nobody(place):
     with place.client("clara") as clara:
-        number = clara.request("census", "to learn", terms_accepted=True)["id"]
+        number = clara.draft("census", "to learn", terms_accepted=True)["id"]
+        clara.step(number, "submit")
     assert httpx.get(f"{place.url}/api/v1/metrics").status_code == 401
     refused = httpx.get(f"{place.url}/api/v1/metrics", headers=bearer(place, "otto"))
     assert refused.status_code == 403

@@ -178,10 +178,10 @@ def test_a_policy_is_edited_over_a_protected_summary_and_proposed(place):
         assert drawn.status_code == 200, drawn.text
         for words in (
             "k = 7",
-            "sex: feature, where it was quasi-identifier",
+            "sex: feature instead of quasi-identifier",
             "sex: without suppress",
             "age: with",
-            "knows nothing of age (bucketize",
+            "does not contain age (bucketize",
         ):
             assert words in drawn.text, words
         shown = html.unescape(drawn.text)

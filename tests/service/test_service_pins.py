@@ -194,19 +194,19 @@ def test_what_was_pinned_and_approved_leaves_once(scene):
     scene.fake.serve("release", configuration=configuration, approvals=[given])
     scene.work()
     assert len(scene.fake.answered("/uploads/")) == 1
-    assert "an approval is for one release" in scene.fake.reasons()
+    assert "An approval allows only one release" in scene.fake.reasons()
 
 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"until": datetime.now(UTC) - timedelta(seconds=1)}, "that of otto has expired"),
+        ({"until": datetime.now(UTC) - timedelta(seconds=1)}, "the approval of otto has expired"),
         ({"until": datetime.now(UTC) + timedelta(days=92)}, "lasts more than 90 days"),
-        ({"request": "r2"}, "that of otto is for another request"),
-        ({"source": "secret"}, "that of otto is for another source"),
-        ({"configuration": "0" * 64}, "that of otto is for another configuration"),
-        ({"policy": "0" * 64}, "that of otto is for another policy"),
-        ({"kind": "rotation"}, "that of otto is for another kind"),
+        ({"request": "r2"}, "the approval of otto is for another request"),
+        ({"source": "secret"}, "the approval of otto is for another source"),
+        ({"configuration": "0" * 64}, "the approval of otto is for another configuration"),
+        ({"policy": "0" * 64}, "the approval of otto is for another policy"),
+        ({"kind": "rotation"}, "the approval of otto is for another kind"),
         ({"expires": "next year"}, "which is not a time"),
     ],
 )
@@ -632,7 +632,7 @@ def test_a_running_agent_reads_its_file_and_policies_when_a_job_starts(scene, ap
 
     with agent.client:
         done, reasons = checked(other)
-        assert (done, "the pinned policy" in reasons) == (0, True)
+        assert (done, "the pinned rule" in reasons) == (0, True)
         scene.folder.joinpath("policy.yaml").write_text(other)
         assert checked(other)[0] == 1
         scene.folder.joinpath("policy.yaml").write_text("version: 2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations_with_replacement
 from math import prod
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aegis.errors import DataError
 from aegis.sources import open_table
 from aegis.summary import pairs_in_engine, summarize
 from aegis.summary.codes import code_values
-from aegis.summary.pairs_in_engine import _count, joint_sets, read_combinations
+from aegis.summary.pairs_in_engine import _count, _with_codes, joint_sets, read_combinations
 
 
 @given(
@@ -65,10 +67,20 @@ def test_pairs_are_sums_of_the_counts_of_their_set(most: int, seed: int) -> None
 
 
 @pytest.mark.parametrize("largest", [1, 30, 1 << 62])
+@pytest.mark.parametrize(("bits", "most"), [(32, 10_000), (2, 10_000), (32, 2)])
 def test_combinations_are_those_of_the_labelled_rows(
-    monkeypatch: pytest.MonkeyPatch, largest: int
+    monkeypatch: pytest.MonkeyPatch, largest: int, bits: int, most: int
 ) -> None:
     monkeypatch.setattr(pairs_in_engine, "_LARGEST_KEY", largest)
+    monkeypatch.setattr(pairs_in_engine, "_HASH_BITS", bits)
+    monkeypatch.setattr(pairs_in_engine, "_MOST_HASHED", most)
+    joined: list[str] = []
+
+    def with_codes(*given: Any) -> Any:
+        joined.append(given[3])
+        return _with_codes(*given)
+
+    monkeypatch.setattr(pairs_in_engine, "_with_codes", with_codes)
     draw = np.random.default_rng(1)
     texts = [["a", "b", None][i] for i in draw.integers(0, 3, 200)]
     table = pa.table(
@@ -84,6 +96,7 @@ def test_combinations_are_those_of_the_labelled_rows(
     attributes, source = summarize(table, rules).attributes, open_table(table)
     classes = pa.array(["no", "yes"])
     chunk = read_combinations(source, source.table, attributes, lambda t: t["y"], classes)
+    assert bool(joined) == (bits < 32 or most < 10_000)
     labelled = table.filter(table["y"].is_valid())
     places = [
         attribute.atoms[code_values(labelled[name].combine_chunks(), attribute.values)]
@@ -92,3 +105,20 @@ def test_combinations_are_those_of_the_labelled_rows(
     expected = zip(*(p.tolist() for p in places), labelled["y"].to_pylist(), strict=True)
     shown = zip(*(c.tolist() for c in chunk.codes), chunk.label.tolist(), strict=True)
     assert Counter(shown) == Counter((*codes, int(y == "yes")) for *codes, y in expected)
+
+
+@pytest.mark.parametrize("most", [10_000, 0])
+def test_a_value_that_was_not_counted_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(pairs_in_engine, "_MOST_HASHED", most)
+    rules = {
+        "version": 1,
+        "label": "y",
+        "attributes": {"number": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    }
+    counted = pa.table({"number": [0, 1, 2, 3] * 5, "y": ["a", "b"] * 10})
+    attributes = summarize(counted, rules).attributes
+    source = open_table(pa.table({"number": list(range(20)), "y": ["a", "b"] * 10}))
+    with pytest.raises(DataError, match="a value that it did not have"):
+        read_combinations(source, source.table, attributes, lambda t: t["y"], pa.array(["a", "b"]))

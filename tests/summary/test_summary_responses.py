@@ -151,7 +151,9 @@ def test_a_label_is_a_number_or_has_classes() -> None:
 def test_noise_is_refused_with_a_number_to_predict() -> None:
     noisy = policy()
     noisy["attributes"]["age"]["masks"] = [{"add_uniform": {"amount": 2}}]
-    with pytest.raises(PolicyError, match="no R2 is expected of noise"):
+    with pytest.raises(
+        PolicyError, match="the label is a number, and Aegis cannot predict R2 under noise"
+    ):
         summarize(table(), noisy)
 
 

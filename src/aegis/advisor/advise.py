@@ -48,7 +48,14 @@ from aegis.privacy.report import UNPROTECTED
 from aegis.requests import Configurations, RankOptions, RankRequest
 from aegis.summary import PERSON, Information, Summary
 from aegis.summary.classes import WEIGHT
-from aegis.summary.outside import MOST_ROWS, NEAR_KEY, Outside, outside_of, outside_of_codes
+from aegis.summary.outside import (
+    MOST_ROWS,
+    NEAR_KEY,
+    Outside,
+    outside_of,
+    outside_of_codes,
+    patterns_of_tokens,
+)
 from aegis.words import Quoting, amount, counted
 
 DEFAULT_COUNT = 50
@@ -593,6 +600,7 @@ def outside_of_release(released: ReleasedRows, choice: Choice) -> Outside | None
         [attribute.name for attribute in policy.quasi_identifiers],
         table=table.drop(*copies, *({WEIGHT} & set(table.columns))),
         person=None if policy.person is None else PERSON,
+        tokens=patterns_of_tokens(policy),
         label=policy.label.column or None,
     )
     implied = None if originals is None else originals.implied(table)

@@ -69,9 +69,6 @@ class FoldScorer(Scorer):
     def __init__(self, scorer: Scorer, fold: int) -> None:
         rest = without_fold(scorer.summary.pairs, fold)
         super().__init__(replace(scorer.summary, pairs=rest))
-        self._channels = scorer._channels
-        self._orders = scorer._orders
-        self._lost = scorer._lost
 
     def _rows_by_class(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None

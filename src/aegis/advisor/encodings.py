@@ -54,30 +54,19 @@ class CodedMasks(NamedTuple):
     linear: bool = False
 
 
-class Encodings(NamedTuple):
-    """The masked attributes of a configuration in three encodings: each level as an indicator
-    (`names`), and attributes with an order as `thresholds` or `numbers`.
-    """
-
-    names: CodedMasks
-    thresholds: CodedMasks
-    numbers: CodedMasks
-
-
 def encodings(
     candidates: Sequence[Candidate],
     levels: Sequence[Array],
     orders: Sequence[tuple[Array, Floats | None]],
-) -> Encodings:
-    """Return the masked attributes of a configuration in three encodings. `orders` has, for each
-    attribute, its levels in their natural order, and the number of each, shape (L,); None without
-    an order.
+) -> tuple[CodedMasks, CodedMasks]:
+    """Return the masked attributes of a configuration with each level as an indicator, and with
+    ordered levels as thresholds. `orders` has, for each attribute, its levels in their natural
+    order, and the number of each, shape (L,); None without an order.
     """
-    ranges, numbers = [level for level, _ in orders], [number for _, number in orders]
+    ranges, numbers = zip(*orders, strict=True) if orders else ((), ())
     ordered = [(c, number is not None) for c, number in zip(candidates, numbers, strict=True)]
-    thresholds = CodedMasks(ranges, ordered, numbers)
     names = CodedMasks(levels, [(c, False) for c in candidates], [None] * len(candidates))
-    return Encodings(names, thresholds, thresholds._replace(linear=True))
+    return names, CodedMasks(ranges, ordered, numbers)
 
 
 def mean_numbers(level: Array, count: Floats, total: Floats) -> Floats:

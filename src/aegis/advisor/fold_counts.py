@@ -78,7 +78,6 @@ class FoldBlocks:
         self._folds = pairs.folds
         self.folds = min(folds, pairs.folds.size)
         self._blocks = BoundedArrayCache()
-        self._levels = BoundedArrayCache()
         self._attributes: dict[Hashable, CodedAttribute] = {}
         # The factors of common levels under all penalties.
         self._common: BoundedCache[Hashable, CommonLevels] = BoundedCache(
@@ -456,9 +455,7 @@ class FoldBlocks:
         noise mask, the atom.
         """
         atoms = self._entries(pair)[side]
-        if of.level.ndim == 2:
-            return atoms
-        return self._levels.get((pair, side, of.key[1]), lambda: of.level[atoms].astype(np.int32))
+        return atoms if of.level.ndim == 2 else of.level[atoms]
 
     @cached_method
     def _entries(self, pair: tuple[int, int]) -> tuple[Array, ...]:
@@ -657,7 +654,7 @@ def binned_levels(level: Array, rows: Floats, ordered: bool) -> Array:
     --------
     >>> import numpy as np
     >>> binned_levels(np.arange(12), np.full(12, 5.0), True).tolist()
-    [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7]
+    [0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7]
     """
     counted = rows @ level if level.ndim == 2 else np.bincount(level, weights=rows)
     bins = _bins(counted.astype(np.float64, copy=False), ordered)

@@ -21,7 +21,7 @@ import numpy as np
 
 from aegis.advisor import scores
 from aegis.advisor.encodings import (
-    Encodings,
+    CodedMasks,
     RowGroups,
     encodings,
     group_rows,
@@ -235,9 +235,6 @@ class Scorer:
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
         self._counts: BoundedCache[Any, Cooccurrence] = BoundedCache(_CACHED)
-        self._channels: dict[Any, Floats] = {}
-        self._orders: dict[Any, tuple[Array, Floats | None]] = {}
-        self._lost: dict[Any, Floats] = {}
         pairs = summary.pairs
         self._groups = RowGroups(lambda: pairs.total, pairs.stacked_joint, pairs.offsets)
         attributes = summary.attributes.values()
@@ -417,6 +414,7 @@ class Scorer:
         """Return the expected number of rows for the levels of a noise mask and the label classes."""
         return expected_reports(attribute, candidate, masked_classes(attribute.joint, label))
 
+    @cached_method
     def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Array:
         """Return the level (all rare ones are one level) of each of the A atoms of an attribute,
         shape (A,). For a noise mask, return the probability of each of L levels for each atom,
@@ -424,10 +422,7 @@ class Scorer:
         """
         if candidate.noise is None:
             return candidate.levels
-        key = (attribute.name, candidate)
-        if key not in self._channels:
-            self._channels[key] = level_channel(attribute, candidate, self.summary.max_levels)
-        return self._channels[key]
+        return level_channel(attribute, candidate, self.summary.max_levels)
 
     def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
         """Return how many rows have both levels of each pair under a configuration, and the further
@@ -493,22 +488,22 @@ class Scorer:
         """Return, as fields of `Cooccurrence`, the functions for measures on held-out rows: one
         that counts by fold for each encoding, and one that measures the interactions of pairs.
         """
-        encoded = self._encodings(which, candidates)
+        names, ordered = self._encodings(which, candidates)
         # Configurations share the masks of attributes without a choice.
         common = [at for at, a in enumerate(self._scored(which)) if len(a.candidates) < 2]
         count, pairs = self._fold_blocks.counts, self._interactions.gains
-        folds = partial(count, which, encoded.names, label, common)
+        folds = partial(count, which, names, label, common)
         thresholds, numbers = folds, folds
-        if any(number is not None for number in encoded.numbers.numbers):
-            thresholds = partial(count, which, encoded.thresholds, label, common)
-            numbers = partial(count, which, encoded.numbers, label, common)
+        if any(number is not None for number in ordered.numbers):
+            thresholds = partial(count, which, ordered, label, common)
+            numbers = partial(count, which, ordered._replace(linear=True), label, common)
         return {
             "folds": {
                 Encoding.NAMES: folds,
                 Encoding.THRESHOLDS: thresholds,
                 Encoding.NUMBERS: numbers,
             },
-            "tables_of_pairs": lambda: pairs(which, encoded.thresholds, label),
+            "tables_of_pairs": lambda: pairs(which, ordered, label),
         }
 
     def _columns(
@@ -517,7 +512,7 @@ class Scorer:
         """Return, as a field of `Cooccurrence`, the function that counts all columns by fold, with
         the weights of the columns.
         """
-        thresholds = self._encodings(which, candidates).thresholds
+        _, thresholds = self._encodings(which, candidates)
         roles = [self.column_roles.get(self._names[index]) for index in which]
         weights = [0.0 if role is None else role.weight for role in roles]
         count = partial(self._fold_blocks.counts, which, thresholds, label)
@@ -539,7 +534,9 @@ class Scorer:
         scores = zip(figures.learnt[0].tolist(), figures.explained.tolist(), strict=True)
         return dict(zip(names, scores, strict=True))
 
-    def _encodings(self, which: Sequence[int], candidates: Sequence[Candidate]) -> Encodings:
+    def _encodings(
+        self, which: Sequence[int], candidates: Sequence[Candidate]
+    ) -> tuple[CodedMasks, CodedMasks]:
         levels, orders = self._levels(which, candidates), self._orders_of(which, candidates)
         return encodings(candidates, levels, orders)
 
@@ -583,20 +580,13 @@ class Scorer:
         joint = masked_classes(counts.joint, label)
         return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
 
+    @cached_method
     def order(
         self, attribute: AttributeSummary, candidate: Candidate
     ) -> tuple[Array, Floats | None]:
         """Return the levels of an attribute under a candidate (see `levels`) in the order of their
         values, and the mean of the numbers in each; None without an order.
         """
-        key = (attribute.name, candidate)
-        if key not in self._orders:
-            self._orders[key] = self._order(attribute, candidate)
-        return self._orders[key]
-
-    def _order(
-        self, attribute: AttributeSummary, candidate: Candidate
-    ) -> tuple[Array, Floats | None]:
         level: Array | None = candidate.ranges
         if candidate.noise is not None and candidate.noise.ordered and attribute.kind.ordered:
             most = min(RANGES, self.summary.max_levels)
@@ -614,16 +604,14 @@ class Scorer:
         total: Floats = np.sum(by_attribute, axis=0)
         return total
 
+    @cached_method
     def losses(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Floats:
         """Return how much Pillai's trace on held-out rows falls because the rare groups of a
         candidate share one level: one figure for each ridge penalty.
         """
-        key = (attribute.name, candidate, label)
-        if key not in self._lost:
-            self._lost[key] = shared_losses(attribute, candidate, label)
-        return self._lost[key]
+        return shared_losses(attribute, candidate, label)
 
     def _alone(
         self,

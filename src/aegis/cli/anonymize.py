@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aegis.cli.apply import suppressed
 from aegis.cli.files import (
     HTML,
     JSON,
@@ -32,7 +33,6 @@ from aegis.cli.output import (
     pairs,
     percent,
     reporting,
-    share,
     table_of,
 )
 from aegis.cli.parameters import PolicyFile, ReportFile, SignCertificate, Table
@@ -234,7 +234,7 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
             "groups",
             f"{len(grouped.groups):,}, the smallest of {counted(grouped.smallest, 'record')}",
         ),
-        ("rows suppressed", share(release.suppressed_rows, release.rows)),
+        *suppressed(release),
         ("time to group", f"{grouped.seconds:.2f} s"),
     ]
     figures += [

@@ -48,6 +48,7 @@ from aegis.words import MOST_NAMED, counted, joined
 if TYPE_CHECKING:
     from aegis.policy import Configuration, Located, Policy
     from aegis.release import Release
+    from aegis.release.released import Released
     from aegis.release.writing import KeptWeight
     from aegis.signing import PrivateKey
 
@@ -289,10 +290,20 @@ def _print(
     shell.show(heading("Privacy, measured on the output"), pairs(_privacy(release, policy)))
 
 
+def suppressed(release: Released) -> list[tuple[str, str]]:
+    """Return the suppressed rows and, if the rule counts persons, the persons who lost a row: its
+    limit is a share of these.
+    """
+    figures = [("rows suppressed", share(release.suppressed_rows, release.rows))]
+    if release.persons and release.suppressed_persons is not None:
+        figures.append(("persons suppressed", share(release.suppressed_persons, release.persons)))
+    return figures
+
+
 def _facts(release: Release) -> list[tuple[str, str]]:
     figures = [
         ("configuration", release.configuration.name),
-        ("rows suppressed", share(release.suppressed_rows, release.rows)),
+        *suppressed(release),
     ]
     figures += [
         (f"unseen values, shown as *: {name}", counted(rows, "row"))
@@ -312,6 +323,8 @@ def _facts(release: Release) -> list[tuple[str, str]]:
     utility = release.utility
     if utility is not None:
         figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))
+    elif release.certificate is None and release.into is None:
+        figures.append(("utility kept", "not measured: --certificate FILE measures and states it"))
     return figures
 
 

@@ -383,20 +383,45 @@ def write_mapping(data: Mapping[str, Any]) -> str:
     return write_yaml(plain(data))
 
 
+@checks_types
 def dump_policy(policy: Policy) -> str:
-    """Return the policy as YAML text from which `load_policy` reads an equal policy."""
+    """Return the policy as YAML text from which `load_policy` reads an equal policy.
+
+    Examples
+    --------
+    >>> import aegis, pathlib, tempfile
+    >>> policy = aegis.load_policy("examples/adult/policy.yaml").without(["age"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "policy.yaml")
+    ...     _ = path.write_text(aegis.dump_policy(policy), encoding="utf-8")
+    ...     aegis.load_policy(path) == policy
+    True
+    """
     return write_yaml(policy_mapping(policy))
 
 
+@checks_types
 def dump_configurations(
     configurations: Mapping[str, Configuration],
     *,
     measure: str | None = None,
     made_under: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return configurations as YAML text from which `load_configurations` reads them again, with
-    what `measure_of_choice` and `owner_of_choice` read: the measure by which they were chosen and,
-    if they were chosen from a summary, the rule of its owner as plain data (`made_under`).
+    """Return configurations as YAML text from which `load_configurations` reads them again.
+
+    `measure` is the measure by which the configurations were chosen; `measure_of_choice` reads it
+    from the file. If they were chosen from a summary, `made_under` is the rule of its owner as
+    plain data; `owner_of_choice` reads it from the file.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> advice = study.rank(generate_count=5)
+    >>> best = advice.require_best().configuration
+    >>> text = aegis.dump_configurations({"best": best}, measure=advice.stated_measure)
+    >>> text.splitlines()[0]
+    'measure: adjusted-pillai'
     """
     chosen: dict[str, Any] = {} if measure is None else {"measure": measure}
     if made_under is not None:

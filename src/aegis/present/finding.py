@@ -410,7 +410,11 @@ def _released(best: Ranked, rows: int, *, persons: bool) -> str:
     if best.suppressed_rows is not None:
         text = f"It releases {rows - best.suppressed_rows:,} of {rows:,} rows"
         smallest, unit = best.smallest_class, " persons" if persons else ""
-        return f"{text}, each in a class of at least {smallest:,}{unit}" if smallest else text
+        return (
+            f"{text}, each in a class of at least {smallest:,}{unit}"
+            if (smallest or 0) > 1
+            else text
+        )
     if best.admissible:
         return "The owner of the table states that it meets the rule"
     return "It is not known yet whether it meets the rule"

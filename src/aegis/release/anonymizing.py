@@ -22,7 +22,7 @@ from aegis.anonymizers import (
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.masking import ORDERED_ROWS
-from aegis.masks import parse_mask
+from aegis.masks import Identity, parse_mask
 from aegis.options import checks_types, request_with
 from aegis.policy import Policy, as_policy
 from aegis.release.auditing import Audit, audit
@@ -31,6 +31,7 @@ from aegis.release.writing import ReleasePlan, check_destination, release_rows
 from aegis.requests import AnonymizeOptions, AnonymizeRequest
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON
+from aegis.words import joined
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -280,6 +281,14 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         if recipe.seed is not None and recipe.by_chance:
             notes.append(f"a seed was given: {SEEDED}")
         notes += self.read.notes
+        finer = [
+            a.name for a in self.policy.quasi_identifiers if a.masks and Identity() not in a.masks
+        ]
+        if finer and not (recipe.anonymizer.by_cell or recipe.anonymizer.sampled):
+            notes.append(
+                f"the release may show single values of {joined(finer)}, for which the policy lists "
+                "only coarser masks: the method ignores the masks of quasi-identifiers"
+            )
         if self.source.rows <= ORDERED_ROWS:  # a larger table loses its order
             notes.append(
                 "rows stay in the order of the table: where another table of the same people may "

@@ -22,7 +22,13 @@ from aegis.summary import count_classes
 from aegis.summary.classes import CountedClasses, PersonClasses
 from aegis.summary.coded_rows import CodedRows, read_rows, stored_rows
 from aegis.summary.leaves import ShownLeaves, leaves_by_hierarchy
-from aegis.summary.outside import Outside, comparable, outside_of, people_of
+from aegis.summary.outside import (
+    Outside,
+    comparable,
+    outside_of,
+    patterns_of_tokens,
+    people_of,
+)
 from aegis.words import json_fields
 
 AUDIT_VERSION = 1
@@ -118,7 +124,7 @@ def audit(
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] | None = None,
     policy: Policy | str | Path | Mapping[str, Any] | None = None,
-    rule: PrivacyRule | None = None,
+    rule: PrivacyRule | Mapping[str, Any] | None = None,
     person: str | None = None,
     configuration: Configuration | None = None,
     population: Any = None,
@@ -136,7 +142,8 @@ def audit(
     policy
         Provides roles and rule, unless you give them separately.
     rule
-        The rule that Aegis checks without suppressing rows. By default: the policy's rule.
+        The rule that Aegis checks without suppressing rows: a `PrivacyRule`, or a mapping as under
+        `privacy` in a policy, such as `{"k": 5}`. By default: the policy's rule.
     person
         Column that identifies persons, to count persons instead of rows. By default: the policy's
         column. If the table lacks this column, Aegis counts rows, and a note says so.
@@ -165,8 +172,12 @@ def audit(
     >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex"])
     >>> audit.report.k, audit.report.uniques
     (1, 5)
+    >>> rule = {"k": 5}
+    >>> aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex"], rule=rule).passed
+    False
     """
     policy = None if policy is None else as_policy(policy)
+    rule = PrivacyRule.parse(rule) if isinstance(rule, Mapping) else rule
     source = open_table(table)
     rule = policy.privacy if rule is None and policy is not None else rule
     columns = _columns(source, policy, rule, quasi_identifiers, sensitive, person)
@@ -258,7 +269,10 @@ def _audit(
         figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
     with progress.step("Comparing rows over all columns"):
         label = policy.label.column if policy is not None and policy.label else None
-        outside = outside_of(source, quasi, person=person, coded_rows=coded_rows, label=label)
+        tokens = () if policy is None else _shown_tokens(source, policy)
+        outside = outside_of(
+            source, quasi, person=person, tokens=tokens, coded_rows=coded_rows, label=label
+        )
     return Audit(figures, quasi, sensitive, rule, violations, account, person, outside)
 
 
@@ -266,6 +280,26 @@ def _read(source: Source, named: Sequence[str]) -> CodedRows | None:
     """Return the columns `named` as codes of their values; None if the engine should count rows."""
     every = tuple(dict.fromkeys((*named, *comparable(source.table))))
     return read_rows(source, every) or stored_rows(source, named)
+
+
+def _shown_tokens(source: Source, policy: Policy) -> list[str]:
+    """Return the identifiers of the policy whose column has tokens in every row: a table that is not
+    masked, or was masked by another tool, may show the identifiers themselves.
+    """
+    schema = source.table.schema()
+    tokens = {
+        name: pattern
+        for name, pattern in patterns_of_tokens(policy).items()
+        if name in schema and schema[name].is_string()
+    }
+    if not tokens:
+        return []
+    others = {
+        f"t{i}": (~source.table[name].re_search(pattern)).sum()
+        for i, (name, pattern) in enumerate(tokens.items())
+    }
+    row = source.collect(source.table.aggregate(**others)).to_pylist()[0]
+    return [name for i, name in enumerate(tokens) if not row[f"t{i}"]]
 
 
 def _people(source: Source, policy: Policy | None, rule: PrivacyRule | None) -> Source | None:

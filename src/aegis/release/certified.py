@@ -492,7 +492,7 @@ class _Check:
             self._differs("suppressed_persons", suppressed, None)
             return
         self.unchecked.append(
-            "persons, suppressed_persons: the release does not distinguish persons"
+            "persons, suppressed_persons: the release does not show the suppressed persons"
         )
         self._limit("suppressed_persons", persons, suppressed, persons=True)
 
@@ -500,7 +500,7 @@ class _Check:
         certified = self.document["privacy"]
         if self._roles(certified):
             return None
-        if certified.get("person") is not None:
+        if certified.get("person") not in (None, *self.source.columns):
             return self._of_persons(certified)
         named = [*certified["quasi_identifiers"], *certified["sensitive"]]
         lacking = [name for name in named if name not in self.source.columns]
@@ -618,7 +618,7 @@ class _Check:
             self.source,
             quasi_identifiers=list(certified.get("quasi_identifiers") or ()),
             sensitive=list(certified.get("sensitive") or ()),
-            policy=self.policy,
+            policy=self.declared,
             rule=PrivacyRule(rule.criteria, rule.suppression),
             configuration=None
             if certified.get("differential_privacy") is None

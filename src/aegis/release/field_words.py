@@ -37,7 +37,7 @@ FIELDS = {
     "policy": "policy",
     "policy.attributes.*": "column {} of the policy",
     "policy.sha256": "digest of the policy",
-    "privacy": "privacy figures",
+    "privacy": "privacy",
     "privacy.alpha_k.*.alpha": "largest share of a value of {} in a class",
     "privacy.alpha_k.*.k": "size of the smallest class",
     "privacy.at_risk.*": "rows at risk above {}",

@@ -183,7 +183,8 @@ class Released:
         For each attribute, the number of rows with a value that the attribute's mask did not know.
         The release shows `*` in these rows.
     utility
-        Utility of the released table, if the caller requested it.
+        Utility of the released table; None unless you asked for a certificate. `Advice.utility`
+        states the same figure without one.
     dropped
         Columns of the input table that the released table does not have.
     certificate

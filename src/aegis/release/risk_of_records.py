@@ -208,7 +208,7 @@ def record_risk(
     Raises
     ------
     PolicyError
-        There is no quasi-identifier, an option is out of range, or one of `original` and `numbers`
+        There is no quasi-identifier, the policy counts persons, an option is out of range, or one of `original` and `numbers`
         is given without the other.
     DataError
         A column is missing, a weight is not a number above 0, a column of `numbers` is not numeric,
@@ -241,6 +241,13 @@ def _completed(request: RiskRequest, source: Source) -> RiskRequest:
         return request
     policy = as_policy(request.policy)
     source.refuse_other_table(policy.attributes, most=1)
+    if policy.person is not None:
+        raise PolicyError(
+            f"The policy counts persons ({policy.person}), and the risk of records counts records: it "
+            "is too low if a person has several.",
+            hint="`aegis audit TABLE --policy POLICY` counts persons. If each person has one record, "
+            "name the columns instead (--quasi-identifiers).",
+        )
     names = [a.name for a in policy.quasi_identifiers if a.name in source.columns]
     if request.weight is None and policy.weight is not None:
         source.require(policy.weight, where="the policy's weight")

@@ -5,6 +5,7 @@ signature.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -53,7 +54,7 @@ def render_certificate(document: str | Path | Mapping[str, Any]) -> str:
 def _context(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything that the page on a release shows."""
     policy, audit = certificate["policy"], certificate["privacy"]
-    rule = rule_of(policy.get("privacy"))
+    rule = replace(rule_of(policy.get("privacy")), person=audit.get("person"))
     return {
         "title": "Release",
         "made": _release_sentence(certificate),
@@ -117,7 +118,11 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
         left_out = rows - released
         note = f"{count(left_out)} of {count(rows)} suppressed ({share(left_out, rows)})"
         yield "Rows released", count(released), note
-    audit = certificate["privacy"]
+    audit, persons = certificate["privacy"], certificate.get("persons")
+    suppressed = certificate.get("suppressed_persons")
+    if persons and suppressed is not None:  # the limit of the rule counts persons
+        note = f"of {count(persons)}, because a row of theirs is suppressed"
+        yield "Persons suppressed", f"{count(suppressed)} ({share(suppressed, persons)})", note
     note = (
         f"{'rows' if audit.get('person') is None else 'persons'} that look the same in every "
         "quasi-identifier, measured on the written file"
@@ -146,7 +151,8 @@ def _utility(utility: Mapping[str, Any], certificate: Mapping[str, Any]) -> KeyF
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield the most important privacy figures of the audit in a certificate."""
     yield {"name": "Equivalence classes", "value": count(audit.get("classes"))}
-    yield {"name": "Rows unique by quasi-identifiers", "value": count(audit.get("uniques"))}
+    unit = "Rows" if audit.get("person") is None else "Persons"
+    yield {"name": f"{unit} unique by quasi-identifiers", "value": count(audit.get("uniques"))}
     risk = audit.get("risk") or {}
     for name in ("prosecutor", "marketer"):
         for kind, value in (risk.get(name) or {}).items():

@@ -11,13 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from aegis.advisor import Advice, Ranked
 from aegis.files import SILENT, Progress, check_output, write_text
 from aegis.options import checks_types, request_with
 from aegis.policy import Configuration, Policy, as_policy
-from aegis.requests import AnonymizeOptions, AnonymizeRequest, ApplyRequest, StudyApplyOptions
+from aegis.requests import (
+    AnonymizeOptions,
+    AnonymizeRequest,
+    ApplyRequest,
+    SearchOptions,
+    SearchRequest,
+    StudyApplyOptions,
+)
 from aegis.study.advising import Advising
 from aegis.study.subject import (
     Configurations,
@@ -412,6 +419,25 @@ class Study(Advising):
         return line + html_table(("attribute", "role", "values", "candidate masks"), rows)
 
 
+class AdviseOptions(TypedDict, total=False):
+    """The arguments of `Study.advise`, as keywords of a function."""
+
+    configurations: Configurations | None
+    generate_count: int | None
+    measure: str | None
+    top: int
+    time_limit: float | None
+    methods: Sequence[str | Recipe] | None
+    explain_best: bool
+
+
+class StudySearchOptions(SearchOptions, total=False):
+    """The arguments of `Study.search`, as keywords of a function."""
+
+    request: SearchRequest | None
+    methods: Sequence[str | Recipe] | None
+
+
 def advise(
     table: Any,
     policy: Policy | str | Path | Mapping[str, Any],
@@ -419,7 +445,7 @@ def advise(
     exact: bool = False,
     seed: int = 0,
     progress: Progress = SILENT,
-    **options: Any,
+    **options: Unpack[AdviseOptions],
 ) -> Advice:
     """Return the best configuration and its runners-up. This is `Study(table, policy).advise(...)`
     in one call: `exact`, `seed` and `progress` are arguments of `Study`, and `options` of `advise`.
@@ -441,7 +467,7 @@ def search(
     exact: bool = False,
     seed: int = 0,
     progress: Progress = SILENT,
-    **options: Any,
+    **options: Unpack[StudySearchOptions],
 ) -> Advice:
     """Search all combinations of candidate masks for the best one that meets the rule. This is
     `Study(table, policy).search(...)` in one call: `exact`, `seed` and `progress` are arguments of

@@ -422,14 +422,14 @@ def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) 
         if name in policy.privacy.sensitive:
             raise _refused(name, mask, "the privacy rule counts the attribute's true values")
         if policy.label.is_number:
-            why = "no R2 is expected of noise, and the label is a number to predict"
+            why = "the label is a number, and Aegis cannot predict R2 under noise"
             raise _refused(name, mask, why)
 
 
 def _refused(attribute: str, mask: Mask, why: str) -> PolicyError:
     return PolicyError(
         f"Mask {str(mask)!r} of {attribute!r} draws its values at random, but {why}.",
-        hint="Give it masks that show equal values in the same way.",
+        hint="Choose a mask without noise, such as bucketize, round or keep_frequent.",
     )
 
 

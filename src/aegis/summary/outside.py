@@ -10,7 +10,7 @@ a class is estimated as the sum of the survey weights of its rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 
 from aegis.arrays import Array, Floats, Ints
 from aegis.errors import DataError, PolicyError
-from aegis.masks import Kind, Mask, evaluate
-from aegis.policy import Policy
+from aegis.masks import Kind, Mask, Tokenise, evaluate
+from aegis.policy import Policy, Role
 from aegis.privacy import ClassTable
 from aegis.privacy.classes import number
 from aegis.privacy.inference import WORTH_SAYING, Implication, RowCounts, Singling, find_singling
@@ -222,6 +222,7 @@ def outside_of(
     *,
     table: ir.Table | None = None,
     person: str | None = None,
+    tokens: Collection[str] = (),
     coded_rows: CodedRows | None = None,
     label: str | None = None,
 ) -> Outside | None:
@@ -237,6 +238,9 @@ def outside_of(
     person
         Column with the identifier of the person; the column itself is not compared. Rows count as
         unique if all rows with the same values belong to one person.
+    tokens
+        Columns of tokens that replace identifiers. They are not compared, because nobody knows a
+        person's token without the key.
     coded_rows
         Columns as codes, if they have already been read and rows are counted. If a compared column
         is missing, the engine compares the rows.
@@ -246,7 +250,7 @@ def outside_of(
     if source.rows > MOST_ROWS:
         return None
     table = source.table if table is None else table
-    columns = comparable(table, person)
+    columns = [name for name in comparable(table, person) if name not in tokens]
     if coded_rows is not None and all(name in coded_rows.values for name in columns):
         values = {n: len(coded_rows.values[n]) - coded_rows.values[n].null_count for n in columns}
         return outside_of_codes(coded_rows.codes, values, quasi, label)
@@ -335,6 +339,18 @@ def comparable(table: ir.Table, person: str | None = None) -> list[str]:
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]
+
+
+def patterns_of_tokens(policy: Policy) -> dict[str, str]:
+    """Return the identifiers that a release replaces by tokens, each with a regular expression that
+    all tokens match.
+    """
+    return {
+        attribute.name: f"^[0-9a-f]{{{mask.length}}}$"
+        for attribute in policy.with_role(Role.IDENTIFIER)
+        for mask in attribute.masks
+        if isinstance(mask, Tokenise)
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,12 @@ _MOST_CELLS = 1 << 20
 """Attributes are counted together up to about so many cells; a pair may have more."""
 _LARGEST_KEY = 1 << 62
 _NOWHERE = -1
+_MOST_HASHED = 10_000
+"""Largest number of values of a column for which the engine writes hashes instead of codes."""
+_HASH_BITS = 32
+"""Number of bits of the hashes: Spark's have no more."""
+Encoding = tuple[str, pa.Array, Array]
+"""A column, its distinct values, and the code of each."""
 
 
 def _joint(index: Ints, count: Ints, size: int, width: int) -> Ints:
@@ -132,29 +138,117 @@ def read_combinations(
     these counts are read. They arrive as whole numbers whose digits are the atoms and the class,
     several to a number. The arguments are as in `count_pairs_in_engine`.
     """
-    small = _atoms(source, rows.mutate(aegis_y=label(rows)), attributes, classes)
-    names = [*(f"a{i}" for i in range(len(attributes))), "y"]
-    sizes = [*(a.n_atoms for a in attributes.values()), len(classes)]
-    blocks: list[list[int]] = []
+    encodings = _encodings(attributes, classes)
+    table, digits = _digits(source, rows.mutate(aegis_y=label(rows)), encodings)
+    blocks: list[list[str]] = []
     space = 1
-    for i, size in enumerate(sizes):
-        space *= size
+    for name, digit in digits.items():
+        space *= digit.size
         if not blocks or space > _LARGEST_KEY:
             blocks.append([])
-            space = size
-        blocks[-1].append(i)
-    keys = {
-        f"k{index}": _key(small, [names[i] for i in block], [sizes[i] for i in block])
-        for index, block in enumerate(blocks)
-    }
+            space = digit.size
+        blocks[-1].append(name)
+    small = table.select(**{name: digit.expression(table) for name, digit in digits.items()})
+    sizes = [[digits[name].size for name in block] for block in blocks]
+    keys = {f"k{i}": _key(small, block, sizes[i]) for i, block in enumerate(blocks)}
     counted = source.collect(small.group_by(**keys).aggregate(n=small.count()))
-    times = counted["n"].to_numpy()
-    codes = []
-    for index, block in enumerate(blocks):
-        key = counted[f"k{index}"].to_numpy()
-        digits = np.unravel_index(key, [sizes[i] for i in block])
-        codes += [np.repeat(narrow(d, sizes[i]), times) for i, d in zip(block, digits, strict=True)]
-    return Chunk(codes[:-1], codes[-1].astype(np.int64))
+    codes = {
+        name: digits[name].decode(written)
+        for i, block in enumerate(blocks)
+        for name, written in zip(
+            block, np.unravel_index(counted[f"k{i}"].to_numpy(), sizes[i]), strict=True
+        )
+    }
+    label_codes = codes.pop("y")
+    has_class = label_codes != _NOWHERE
+    times = counted["n"].to_numpy()[has_class]
+    atoms = []
+    for of_cells, attribute in zip(codes.values(), attributes.values(), strict=True):
+        atoms.append(np.repeat(narrow(of_cells[has_class], attribute.n_atoms), times))
+        if (of_cells == _NOWHERE).any():
+            raise table_changed()
+    return Chunk(atoms, np.repeat(label_codes[has_class], times))
+
+
+@dataclass(frozen=True, eq=False)
+class _Digit:
+    """A whole number in place of each value of a column, from which the value's code follows.
+
+    Attributes
+    ----------
+    expression
+        A function by which the engine computes the number of each row, from 0 to `size` - 1.
+    size
+        How many numbers are possible.
+    numbers, codes
+        The numbers that stand for values, ascending, and the code of each.
+    """
+
+    expression: Callable[[ir.Table], ir.IntegerValue]
+    size: int
+    numbers: Ints
+    codes: Ints
+
+    def decode(self, written: Ints) -> Ints:
+        """Return the code of each of N numbers, shape (N,)."""
+        position = np.searchsorted(self.numbers, written).clip(max=len(self.numbers) - 1)
+        return np.where(self.numbers[position] == written, self.codes[position], _NOWHERE)
+
+
+def _digits(
+    source: Source, table: ir.Table, encodings: Mapping[str, Encoding]
+) -> tuple[ir.Table, dict[str, _Digit]]:
+    """Return a table, and a digit for each column by which the engine writes each row's values.
+
+    A digit is the last bits of the engine's hash of the value, as many as keep the column's values
+    apart: Spark computes them in less time than it joins a table of codes. Where values have the
+    same hash, or where there are many values, the digit is the code from such a join.
+    """
+    few = {code: of for code, of in encodings.items() if len(of[1]) <= _MOST_HASHED}
+    hashes, digits = _hashes(source, table, few), {}
+    for code, (column, values, codes) in encodings.items():
+        bits = next((b for b in range(_HASH_BITS) if _differ(hashes.get(code), b)), None)
+        if bits is None:
+            table, of = _with_codes(source, table, code, column, values, codes)
+            numbers = np.arange(_NOWHERE, codes.max(initial=0) + 1)
+            digits[code] = _Digit(_next(of), len(numbers), numbers + 1, numbers)
+            continue
+        numbers = hashes[code] & ((1 << bits) - 1)
+        order = np.argsort(numbers)
+        digits[code] = _Digit(_last_bits(column, bits), 1 << bits, numbers[order], codes[order])
+    return table, digits
+
+
+def _differ(hashes: Ints | None, bits: int) -> bool:
+    """Return whether the last `bits` bits of these hashes differ; False if there are none."""
+    return hashes is not None and len(np.unique(hashes & ((1 << bits) - 1))) == len(hashes)
+
+
+def _last_bits(column: str, bits: int) -> Callable[[ir.Table], ir.IntegerValue]:
+    return lambda table: _wide(table[column].hash() & ((1 << bits) - 1))
+
+
+def _next(code: Callable[[ir.Table], ir.Value]) -> Callable[[ir.Table], ir.IntegerValue]:
+    return lambda table: code(table).cast("int64") + 1
+
+
+def _hashes(source: Source, table: ir.Table, encodings: Mapping[str, Encoding]) -> dict[str, Ints]:
+    """Return the engine's hash of each value, by code. All values are uploaded in one table."""
+    longest = max((len(values) for _, values, _ in encodings.values()), default=0)
+    padded = {
+        code: pa.concat_arrays([values, pa.nulls(longest - len(values), values.type)])
+        for code, (_, values, _) in encodings.items()
+    }
+    uploaded = source.upload(pa.table({**padded, "position": np.arange(longest)}))
+    computed = {
+        code: uploaded[code].cast(table[column].type()).hash()
+        for code, (column, _, _) in encodings.items()
+    }
+    collected = source.collect(uploaded.select("position", **computed)).sort_by("position")
+    return {
+        code: collected[code].to_numpy().astype(np.int64)[: len(values)]
+        for code, (_, values, _) in encodings.items()
+    }
 
 
 def _key(table: ir.Table, columns: Sequence[str], sizes: Sequence[int]) -> ir.IntegerValue:
@@ -190,17 +284,24 @@ def _atoms(
     """Return the temporary table without folds, from a table with `aegis_y`, and possibly
     `aegis_u`, `aegis_r` and `aegis_w`.
     """
-    encodings: dict[str, tuple[str, pa.Array, Array]] = {
-        f"a{i}": (a.name, a.values, a.atoms) for i, a in enumerate(attributes.values())
-    }
-    encodings["y"] = ("aegis_y", classes, np.arange(len(classes)))
     joined, codes = labelled, {}
-    for code, of_column in encodings.items():
+    for code, of_column in _encodings(attributes, classes).items():
         joined, codes[code] = _with_codes(source, joined, code, *of_column)
     more = [name for name in ("u", "r", "w") if f"aegis_{name}" in labelled.columns]
     columns = {name: joined[f"aegis_{name}"] for name in more}
     table = joined.select(**columns, **{code: value(joined) for code, value in codes.items()})
     return table.filter(table["y"] != _NOWHERE)
+
+
+def _encodings(
+    attributes: Mapping[str, AttributeSummary], classes: pa.Array
+) -> dict[str, Encoding]:
+    """Return the columns to be coded. The code of a row without a class is `_NOWHERE`."""
+    labels = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
+    return {
+        **{f"a{i}": (a.name, a.values, a.atoms) for i, a in enumerate(attributes.values())},
+        "y": ("aegis_y", labels, np.append(np.arange(len(classes)), _NOWHERE)),
+    }
 
 
 def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
@@ -226,7 +327,9 @@ def dealt(table: ir.Table, dealer: Dealer) -> ir.Table:
 
 
 def _wide(rank: ir.IntegerValue) -> ir.IntegerValue:
-    """Return a rank as a 64-bit integer; Ibis assumes that it is one, but Spark's rank has 32 bits."""
+    """Return a rank or hash as a 64-bit integer; Ibis assumes that it is one, but Spark's have 32
+    bits.
+    """
     return rank.cast("int32").cast("int64")
 
 

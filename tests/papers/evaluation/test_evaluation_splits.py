@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import DataError, PolicyError
+from aegis.papers.evaluation.evaluate import check_request
 from aegis.papers.evaluation.training import make_splits, rare_classes
+from aegis.papers.requests import EvaluationRequest
 
 labels = st.lists(st.integers(-1, 3), min_size=12, max_size=60).map(
     lambda values: np.array([0] * 4 + values)
@@ -50,6 +52,13 @@ def test_a_share_out_of_range_is_refused(share):
 def test_no_split_is_refused():
     with pytest.raises(PolicyError, match="at least 1"):
         make_splits(np.array([0, 1]), count=0, test_share=0.3, seed=0)
+
+
+@pytest.mark.parametrize("wrong", [{"splits": 0}, {"test_share": 1.0}])
+def test_wrong_splits_are_refused_before_any_work(wrong):
+    """Aegis ranked all configurations first."""
+    with pytest.raises(PolicyError, match=r"at least 1|above 0 and below 1"):
+        check_request(EvaluationRequest(**wrong))
 
 
 def test_a_table_that_leaves_nothing_to_test_is_refused():

@@ -107,7 +107,9 @@ def test_a_thing_is_not_visible_unless_it_is_said():
 
 def test_a_refusal_says_whom_it_is_for():
     operator = frozenset({AccountRole.OPERATOR})
-    with pytest.raises(NotAllowed, match="This token of me is not for approve") as refused:
+    with pytest.raises(
+        NotAllowed, match="This token of me does not have the right approve"
+    ) as refused:
         authorise(Actor("me", "me", operator, frozenset({"run", "browse"})), Action.APPROVE)
     assert "This one has: browse, run." in str(refused.value.hint)
     consumer = Actor("me", "me", frozenset({AccountRole.CONSUMER}), frozenset({"browse"}))

@@ -110,7 +110,7 @@ def test_who_is_granted_what(place):
         both = accounts.create(session, "pia", ("provider", "approver", "operator"))
         pia = accounts.actor_of(both)
         data_sets.register(session, pia, "pias", source="t", public_key=KEY)
-        with pytest.raises(CatalogError, match="cannot be the second person"):
+        with pytest.raises(CatalogError, match="cannot be its approver"):
             data_sets.grant(session, pia, "pias", "pia", "approver")
         data_sets.grant(session, pia, "pias", "pia", "operator")
         data_sets.grant(session, pia, "pias", "anna", "approver")
@@ -221,7 +221,7 @@ def test_a_key_is_rotated_with_both_signatures(place, tmp_path):
             [],
             None,
         ):
-            with pytest.raises(CatalogError, match="rotation"):
+            with pytest.raises(CatalogError, match="rotat"):
                 data_sets.rotate(
                     session, place.paula, {"old": texts[0], "new": texts[1], "signatures": signed}
                 )

@@ -82,7 +82,7 @@ def test_a_lost_lease_goes_to_the_next_and_the_first_is_refused(place):
         second = jobs.claim(session, "two", jobs.AGENT)
         assert (second.id, second.attempt) == (first.id, attempt + 1)
     with database.writing() as session:
-        with pytest.raises(WrongState, match="attempt 1 is over"):
+        with pytest.raises(WrongState, match="Attempt 1 of the job is over"):
             jobs.finish(session, first.id, attempt, {})
         jobs.finish(session, second.id, second.attempt, {"done": True})
         with pytest.raises(WrongState):

@@ -92,19 +92,13 @@ class RuleCells:
         return frequency.count(ids, cells)
 
 
-def refine(
-    ids: Ints, space: int, codes: Ints, size: int, out: Ints | None = None
-) -> tuple[Ints, int]:
+def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
     """Split each class by a second grouping, `codes` below `size`. Some new class numbers may be
-    unused. If `out` is given, the result may be written into it.
+    unused.
     """
     if size == 1:
         return ids, space
-    if space == 1:
-        return codes, size
-    split = np.multiply(ids, size, out=out)
-    split += codes
-    return split, space * size
+    return (codes, size) if space == 1 else (ids * size + codes, space * size)
 
 
 def dense(ids: Ints, space: int) -> tuple[Ints, int]:
@@ -215,12 +209,8 @@ class CornerClasses:
         self, classes: tuple[Ints, int], groupings: tuple[Grouping, ...]
     ) -> tuple[Ints, int]:
         ids, space = classes
-        scratch: Ints | None = None  # the array that may be overwritten: new memory takes longer
         for grouping in groupings:
-            codes, size = self.cell_groups(grouping)
-            if size > 1:
-                ids, space = dense(*refine(ids, space, codes, size, scratch))
-                scratch = None if ids is codes else ids
+            ids, space = dense(*refine(ids, space, *self.cell_groups(grouping)))
         return ids, space
 
     def parts(self, box: Box) -> Parts:

@@ -37,6 +37,7 @@ from aegis.papers.evaluation.training import (
     Store,
     Task,
     Training,
+    check_splits,
     choose_models,
     make_splits,
     rare_classes,
@@ -58,6 +59,7 @@ def check_request(request: EvaluationRequest) -> None:
         choose_models(request.models)
     if request.metric is not None:
         METRICS.get(request.metric)
+    check_splits(request.splits, request.test_share)
     if request.jobs < 1:
         raise PolicyError(f"{request.jobs} jobs were asked for.", hint="Ask for at least 1.")
 

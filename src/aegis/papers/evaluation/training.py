@@ -219,6 +219,17 @@ class Split:
     test: Rows
 
 
+def check_splits(count: int, test_share: float) -> None:
+    """Raise `PolicyError` if the number of splits or the share of test rows is out of range."""
+    if count < 1:
+        raise PolicyError(f"{count} splits were asked for.", hint="Ask for at least 1.")
+    if not 0 < test_share < 1:
+        raise PolicyError(
+            f"The share of test rows is {test_share}.",
+            hint="Give a share above 0 and below 1, such as 0.3.",
+        )
+
+
 def make_splits(
     label: Ints, *, count: int, test_share: float, seed: int, persons: Ints | None = None
 ) -> tuple[Split, ...]:
@@ -249,13 +260,7 @@ def make_splits(
     DataError
         There is no row to test on.
     """
-    if count < 1:
-        raise PolicyError(f"{count} splits were asked for.", hint="Ask for at least 1.")
-    if not 0 < test_share < 1:
-        raise PolicyError(
-            f"The share of test rows is {test_share}.",
-            hint="Give a share above 0 and below 1, such as 0.3.",
-        )
+    check_splits(count, test_share)
     if persons is None:
         splits = tuple(_split(number, _members(label), test_share, seed) for number in range(count))
     else:

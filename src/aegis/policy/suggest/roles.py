@@ -99,6 +99,8 @@ The other values mostly say that the identifier is not known.
 """
 PARTLY = 0.1
 """Smallest share of such values for which `init` asks you about the column."""
+TIMES_THE_MEAN = 10
+"""A value with so many times the rows of a mean value may stand for persons who are unknown."""
 
 DIGITS_OF_DATES = ("%Y%m%d", "%m%d%Y", "%d%m%Y")
 """Forms of dates that are written as whole numbers."""
@@ -656,6 +658,13 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     if keyed and not names_survey_weight(facts.spoken):
         return PersonEvidence.REPEATS
     return PersonEvidence.NONE
+
+
+def stands_for_many(person: ColumnFacts) -> bool:
+    """Return whether one value of a column of persons has so many rows that it may say that the
+    person is unknown, such as -1: more than a tenth of the rows, and ten times the mean of a value.
+    """
+    return person.peak > max(PARTLY, TIMES_THE_MEAN / max(person.distinct, 1))
 
 
 def likely_persons(identifiers: Iterable[ColumnFacts]) -> list[ColumnFacts]:

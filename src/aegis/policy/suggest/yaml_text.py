@@ -25,6 +25,7 @@ from aegis.policy.load import VERSION
 from aegis.policy.model import Policy, Role
 from aegis.policy.suggest.facts import ColumnFacts, ColumnProfile
 from aegis.policy.suggest.names import names_survey_weight, read_words, word_list
+from aegis.policy.suggest.roles import stands_for_many
 from aegis.privacy.report import UNPROTECTED
 from aegis.words import in_sentence, percent
 
@@ -355,6 +356,9 @@ def _person(persons: Sequence[ColumnFacts]) -> Iterator[str]:
     yield ""
     yield f"# Several rows per person: {person.distinct:,} different values in {person.values:,} rows. The rule, its"
     yield "# limit and risks count persons; without this line they count rows."
+    if stands_for_many(person):
+        yield f"# One value has {percent(100 * person.peak, 0)} of the rows. If it means that the person is unknown: the rule"
+        yield "# counts all such rows of a class as one person, which is safe, but suppresses more."
     if others:
         yield f"# Name another column if it numbers the persons: {', '.join(show(o.name) for o in others)}"
     yield f"person: {scalar(person.name)}"

@@ -97,8 +97,8 @@ def end_token(client: Client, number: TokenId) -> None:
     matched = [row["id"] for row in client.tokens() if row["id"].startswith(number)]
     if len(matched) != 1:
         raise CatalogError(
-            f"{len(matched)} of your tokens begin with {number!r}.",
-            hint="Give the number of one: aegis catalog tokens.",
+            f"{'Several' if matched else 'None'} of your tokens begin with {number!r}.",
+            hint="See their numbers: aegis catalog tokens.",
         )
     client.revoke_token(matched[0])
     Output().say(f"Ended token {number}")
