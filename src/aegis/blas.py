@@ -69,8 +69,7 @@ def _require(addresses: int) -> None:
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that does the same as the given one, but keeps BLAS on one thread
-    meanwhile.
+    """Return a function that does the same as the given one, but keeps BLAS on one thread.
 
     A limit on threads applies only to libraries that are already loaded. So the wrapper first loads
     SciPy, which has a second BLAS; otherwise, the threads of this BLAS would wait in busy loops.

@@ -313,9 +313,7 @@ def wrong_value(wrong: Mapping[str, Any]) -> str:
 
 
 class RenamedWarning(FutureWarning):
-    """Issued if a user gives a former name, such as that of a measure. Aegis accepts it for one
-    version.
-    """
+    """Issued if a user gives a former name, which Aegis accepts for one version."""
 
 
 class PackageWarning(UserWarning):

@@ -134,9 +134,7 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def _says_so(error: BaseException) -> bool:
-    """Return whether an error is DuckDB's for an interrupted query, by its name, as DuckDB may not
-    be loaded.
-    """
+    """Return whether an error is DuckDB's for an interrupted query; DuckDB may not be loaded."""
     if type(error).__name__ == "InterruptException":
         return True
     return isinstance(error, RuntimeError) and str(error) == "Query interrupted"

@@ -172,9 +172,7 @@ class RankRequest:
 
 
 class RankOptions(TypedDict, total=False):
-    """The fields of `RankRequest`, as keywords of a function that has `configurations` as an
-    argument.
-    """
+    """The fields of `RankRequest` as keywords, without `configurations`, which are an argument."""
 
     generate_count: int | None
     measure: str | None

@@ -45,9 +45,7 @@ class Signature:
 
     @classmethod
     def of(cls, values: object) -> Signature:
-        """Return the signature in JSON values that `to_dict` wrote; raise `DataError` for anything
-        else.
-        """
+        """Return the signature that `to_dict` wrote; raise `DataError` for anything else."""
         match values:
             case {"algorithm": "ed25519", "key": str(key), "value": str(value), **more} if not more:
                 return cls(key, value)

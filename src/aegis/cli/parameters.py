@@ -282,9 +282,7 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
 
 
 def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return those defaults in `everywhere`, by name, whose option a command or its subcommands
-    have.
-    """
+    """Return those defaults in `everywhere` whose option a command or its subcommands have."""
     options = _options(command)
     defaults: dict[str, Any] = {
         options[key].name: _checked(command, options[key], value, f"{where}: {key}")

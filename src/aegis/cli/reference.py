@@ -90,9 +90,7 @@ def _rows(group: Any, name: str) -> dict[str, str]:
 
 
 def _command(name: str, module: Any, rows: Mapping[str, str], shared: set[str]) -> Iterator[str]:
-    """Yield the lines on one command. `rows` has a line for each option; `shared` ones are only
-    named.
-    """
+    """Yield the lines on a command. `rows` has a line for each option; `shared` ones are named."""
     yield f"\n## aegis {name}\n"
     yield inspect.cleandoc(module.command.__doc__ or "")
     yield from ("\n```sh", *module.EXAMPLES, "```\n")

@@ -146,9 +146,7 @@ def command(options: ReportCommand) -> None:
 
 
 def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
-    """Return the path of the policy; without policy or table, raise an error that states what to
-    type.
-    """
+    """Return the path of the policy; without policy or table, an error states what to type."""
     listed = table.lower().endswith(YAML)
     if policy is not None and not listed:
         return policy
@@ -164,9 +162,7 @@ def _required_policy(table: str, output: Path, policy: Path | None) -> Path:
 def _reported(
     options: ReportCommand, policy: Policy, listed: Mapping[str, Configuration] | None
 ) -> Advice:
-    """Write the report on the advice, which ranks the `listed` configurations, and return the
-    advice.
-    """
+    """Write the report on an advice that ranks the `listed` configurations; return the advice."""
     from aegis.study import Study, ask
 
     request = options.advice

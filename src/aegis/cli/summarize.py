@@ -234,9 +234,7 @@ def _weights(figures: dict[str, Any]) -> str:
 
 
 def _dialect(dialect: dict[str, Any]) -> str:
-    """Describe how a text file is written: encoding, separator, quotes, and names in its first
-    line.
-    """
+    """Describe how a text file is written: encoding, separator, quotes, and a line of names."""
     quote, escape = dialect["quote"], dialect["escape"]
     quoting = f"quote {quote}" if quote else "no quotes"
     quoting += f", escape {escape}" if escape not in ("", quote) else ""

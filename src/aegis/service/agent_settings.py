@@ -144,8 +144,7 @@ class AgentSettings:
         return others
 
     def renewed(self) -> AgentSettings:
-        """Return the settings with the tables, policies, floors and approvers that the file has
-        now.
+        """Return the settings with the tables, policies, floors and approvers of the present file.
 
         If somebody is saving the file, wait: part of a file may lack approvers, or be no settings
         at all. Raise `PolicyError`, as `load` does, if the file still cannot be read after some

@@ -50,9 +50,7 @@ _STATUSES = {
 
 
 def describe(app: FastAPI) -> None:
-    """Add the ways to sign in and all possible status codes to the application's OpenAPI
-    description.
-    """
+    """Add the ways to sign in and all status codes to the application's OpenAPI description."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:
@@ -81,9 +79,7 @@ def _complete(schema: dict[str, Any]) -> None:
 
 
 def _statuses(path: str, method: str, *, public: bool) -> Iterator[int]:
-    """Yield the HTTP status codes of the errors that a route can return. A `public` one needs no
-    sign-in.
-    """
+    """Yield the HTTP status codes of a route's errors. A `public` route needs no sign-in."""
     yield from (400, 421, 422, 429, 503)
     if not public:
         yield from (401, 403, 404)

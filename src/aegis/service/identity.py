@@ -31,9 +31,7 @@ def cookie_name(settings: ServiceSettings, kind: str = "session") -> str:
 
 
 def secret_of(request: Request, settings: ServiceSettings) -> str:
-    """Return the secret of a call, of its token or else of its browser session; empty if it has
-    neither.
-    """
+    """Return the secret of a call's token, or else of its browser session; empty without both."""
     authorization = request.headers.get("authorization")
     if authorization is None:
         return request.cookies.get(cookie_name(settings), "")
@@ -67,9 +65,7 @@ class Visit:
         return self.cookie("session")
 
     def cookie(self, kind: str) -> str:
-        """Return the value of a cookie of this kind, such as `session`; empty if the caller sent
-        none.
-        """
+        """Return the value of a cookie of this kind, such as `session`; empty without one."""
         return self.request.cookies.get(cookie_name(self.settings, kind), "")
 
     def reading(self) -> AbstractContextManager[Session]:

@@ -50,9 +50,7 @@ class BenchOpening:
     _error: Exception | None = None
 
     def start(self, make: Callable[[Progress], str]) -> None:
-        """Call `make`, which opens the table and returns its identifier in the workbench, in a
-        thread.
-        """
+        """Call `make` in a thread; it opens the table and returns its identifier."""
         threading.Thread(target=self._run, args=(make,), daemon=True).start()
 
     def _run(self, make: Callable[[Progress], str]) -> None:

@@ -34,9 +34,7 @@ class Rates:
         self._lock = Lock()
 
     def take(self, caller: str, cost: int = 1) -> float:
-        """Count a call with its cost. Return the seconds that the caller must wait; 0 if it need
-        not.
-        """
+        """Count a call with its cost. Return the seconds that the caller must wait, or 0."""
         key = blake2b(caller.encode(), digest_size=8).digest()
         with self._alone():
             moment = time.monotonic()  # read under the lock, so that it never runs backwards

@@ -173,9 +173,7 @@ class Subject:
 
     @property
     def coded_rows(self) -> CodedRows | None:
-        """The rows of the table as codes; None if there are too many, or the summary was not made
-        here.
-        """
+        """The rows of the table as codes; None if they are too many, or were not read here."""
         return None if self._counted is None else self._counted[1]
 
     @property
@@ -200,9 +198,7 @@ class Subject:
 
     @contextmanager
     def holding(self) -> Iterator[Subject]:
-        """Return a context that keeps the columns of a large Parquet table in memory once they were
-        read.
-        """
+        """Return a context that keeps the columns read of a large Parquet table in memory."""
         with nullcontext() if self.source is None else holding(self.source):
             yield self
 

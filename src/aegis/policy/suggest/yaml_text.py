@@ -71,9 +71,7 @@ def declared_weight(facts: ColumnFacts) -> ColumnProfile:
 
 
 def likely_weight(facts: Iterable[ColumnFacts]) -> str | None:
-    """Return the column that most likely contains survey weights, by name and values; None if none
-    is.
-    """
+    """Return the column that most likely contains survey weights; None if none is likely."""
     return next((column.name for column in facts if is_likely_weight(column)), None)
 
 
@@ -116,9 +114,7 @@ def show(value: object, *, most: int = MOST_SHOWN) -> str:
 
 
 def scalar(text: str) -> str:
-    """Return a text as a YAML value on one line, in quotation marks if YAML would read something
-    else.
-    """
+    """Return a text as a YAML value on one line, in quotation marks if YAML needs them."""
     if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text
     written: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf)
@@ -135,9 +131,7 @@ def flow(value: Any) -> str:
 
 
 def describe(facts: ColumnFacts) -> str:
-    """Describe a column: its type, its number of values, their range or the most frequent ones, and
-    nulls.
-    """
+    """Describe a column: type, number of values, their range or the most frequent ones, nulls."""
     parts = [show(facts.dtype)]
     if facts.kind is not None:
         about = "" if facts.exact else "about "

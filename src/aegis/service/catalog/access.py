@@ -112,8 +112,7 @@ PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
 @dataclass(frozen=True)
 class Actor:
     """The account or token that calls the service, with its name in the log. `scopes` are the
-    actions that the token allows. They, the token and `until`, when it expires, are None for a
-    person.
+    actions that the token allows, and `until` is when it expires; None for a person.
     """
 
     account: str
@@ -176,9 +175,7 @@ def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
 
 
 def scopes_of(actor: Actor) -> list[str]:
-    """Return the actions that the actor's roles allow on some object: the scopes that a token may
-    have.
-    """
+    """Return the actions that the actor's roles allow on some object: what tokens may do."""
     return [
         str(action) for action in Action if any(role in actor.roles for role in PERMISSIONS[action])
     ]

@@ -50,7 +50,7 @@ _ALIKE = str.maketrans({pair[0]: pair[1] for pair in _PAIRS.split()})
 @dataclass(frozen=True)
 class OpenSession:
     """A new browser session. Its `secret`, the value of the session cookie, is sent to the browser
-    and not stored. `form_key` stands in the forms of this session, against forged forms.
+    and not stored. `form_key` is in the forms of this session, against forged forms.
     """
 
     secret: str
@@ -495,7 +495,7 @@ def session_of(session: Session, secret: str) -> SignIn:
 
 
 def is_stale(opened: SignIn) -> bool:
-    """Return whether `touch` should be called. It is not called at each use, to save writes."""
+    """Return whether the last recorded use is so old that `touch` must record another."""
     return now() - opened.seen > _SEEN_EVERY
 
 
@@ -603,9 +603,7 @@ _BY_HASH = select(Token).where(Token.hash == bindparam("hash"))
 
 
 def token_actor(session: Session, secret: str) -> Actor:
-    """Return the actor for a token. Raise `NotSignedIn` if the token is unknown, revoked or
-    expired.
-    """
+    """Return a token's actor. Raise `NotSignedIn` if the token is unknown, revoked or expired."""
     token = session.scalar(_BY_HASH, {"hash": hash_of(secret)})
     if token is None or token.account.disabled or not _lasts(session, token):
         raise NotSignedIn("This token is not valid.", hint="Make another one.")

@@ -93,9 +93,7 @@ def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
 def of_release(
     release: ReleaseRecord, data_set: DataSet, version: Version, objects: Objects, origin: str
 ) -> Described:
-    """Return the description of a release with the columns of its file. `origin` is the service's
-    URL.
-    """
+    """Describe a release with the columns of its file. `origin` is the URL of the service."""
     entry = of_data_set(data_set, version, origin)
     roles = {field.name: field.role for field in entry.fields} | {data_set.label: "label"}
     fields = tuple(

@@ -68,9 +68,7 @@ def declared(policy: str) -> str:
 
 
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
-    """Create a job in which the worker searches for the best configuration by the protected
-    summary.
-    """
+    """Create a job in which the worker searches for the best configuration by the summary."""
     request = requests.authorised(session, by, Action.REVIEW, request_id)
     requests.require_review(request)
     return _enqueue(session, request, "search", jobs.WORKER, {"by": by.name})

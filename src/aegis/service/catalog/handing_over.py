@@ -41,9 +41,7 @@ def hand_over(
 
 
 def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
-    """As an admin, transfer all data sets of a provider to another one; return the data sets'
-    names.
-    """
+    """As an admin, transfer all data sets of a provider to another one; return their names."""
     authorise(by, Action.ACCOUNTS)
     giver, receiver = named(session, name), _receiver(session, to)
     if giver.id == receiver.id:

@@ -42,9 +42,7 @@ def fits(stored: str | None, password: str) -> bool:
 
 
 def require_strong(password: str, name: str) -> str:
-    """Return a new password for the account `name`; raise `CatalogError`, as `hashed` does, if it
-    is weak.
-    """
+    """Return a new password for the account `name`; raise the error of `hashed` if it is weak."""
     if len(password) < SHORTEST:
         raise CatalogError(
             f"The password has {len(password)} characters.",

@@ -180,9 +180,7 @@ def _digest_of(frozen: Mapping[str, Any]) -> str:
 
 
 def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
-    """Return the statement that an approver signs, with the policy and configuration of its
-    digests.
-    """
+    """Return the statement that an approver signs, and the policy and configuration in it."""
     request = authorised(session, by, Action.APPROVE, request_id)
     frozen = _frozen(session, request) if request.frozen is None else request.frozen
     return {
@@ -333,9 +331,7 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
-    """Return all earlier releases of the same table, also expired ones, of which somebody may have
-    a copy.
-    """
+    """Return all earlier releases of the table; also expired ones, as somebody may have a copy."""
     query = select(ReleaseRecord).where(
         ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
     )

@@ -24,9 +24,7 @@ progress.
 
 @dataclass(frozen=True)
 class Removed:
-    """The numbers of deleted browser sessions, files of ended releases, and unused files
-    (`orphans`).
-    """
+    """The numbers of deleted sessions, files of ended releases, and unused files (`orphans`)."""
 
     sessions: int
     files: int

@@ -41,9 +41,7 @@ class SignedStatement:
 
     @classmethod
     def of(cls, document: object) -> SignedStatement:
-        """Return the signed statement that `to_dict` wrote. Raise `CatalogError` if it has another
-        form.
-        """
+        """Return the statement that `to_dict` wrote. Raise `CatalogError` for another form."""
         statement = document.get("statement") if isinstance(document, Mapping) else None
         if not isinstance(document, Mapping) or not isinstance(statement, Mapping):
             raise CatalogError(
@@ -113,9 +111,7 @@ def sign_statement(statement: Mapping[str, Any], key: PrivateKey) -> SignedState
 
 
 def differences(statement: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """Return the names of the fields, except `expires`, in which a statement differs from
-    `expected`.
-    """
+    """Return the fields, except `expires`, in which a statement differs from `expected`."""
     names = dict.fromkeys((*expected, *statement))
     return [n for n in names if n != "expires" and statement.get(n) != expected.get(n)]
 

@@ -92,9 +92,7 @@ def done(step: RequestStep) -> str:
 
 
 def after(state: RequestState, step: RequestStep) -> RequestState:
-    """Return the state that follows a step. Raise `WrongState` if the step cannot start in this
-    state.
-    """
+    """Return the state that follows a step. Raise `WrongState` if this state has no such step."""
     starts, end, done = _STEPS[step]
     if state not in starts:
         allowed = ", ".join(sorted(starts))

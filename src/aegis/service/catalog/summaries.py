@@ -79,9 +79,7 @@ def make(
 
 @lru_cache(maxsize=1024)
 def costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
-    """Return, and cache, the `costs_in` of the protected summary that the file store has under
-    `key`.
-    """
+    """Return, and cache, the `costs_in` of the summary that the file store has under `key`."""
     return tuple(costs_in(read(objects.get(key))))
 
 

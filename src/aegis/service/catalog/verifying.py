@@ -226,9 +226,7 @@ def _field_wrong(kind: str, key: str, answer: Mapping[str, Any]) -> str:
 def _other_configuration(
     answer: Mapping[str, Any], policy: Policy, task: Mapping[str, Any]
 ) -> list[str]:
-    """Return one line for each mask in an agent's answer that the policy or the task does not
-    allow.
-    """
+    """Return one line for each mask of an answer that the policy or the task does not allow."""
     answered = configuration_of(answer["configuration"], policy).masks
     if answer["searched"]:
         if not task["may_search"]:

@@ -247,9 +247,7 @@ def _controls(subject: _Subject, policy: Policy) -> dict[str, Any]:
 def _edited(
     call: Call, identifier: str, form: FormData
 ) -> tuple[_Subject, Policy, dict[str, Role]]:
-    """Return the data set, its policy with the changes of the form, and each new role of an
-    attribute.
-    """
+    """Return the data set, its policy with the changes of the form, and the changed roles."""
     call.require_form_key(str(form.get("form_key", "")))
     subject = _subject_of(call, identifier)
     base = policy_of(str(form.get("base", "")) or subject.version.policy)

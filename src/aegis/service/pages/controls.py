@@ -114,9 +114,7 @@ def one_line(spec: Any) -> str:
 
 
 def _entries(criterion: Any) -> list[dict[str, Any]]:
-    """Return the entries of a privacy criterion, which a policy may write as one mapping, as a
-    list.
-    """
+    """Return the entries of a privacy criterion, which may be one mapping, as a list."""
     listed: Sequence[Any] = criterion if isinstance(criterion, list) else [criterion]
     return [dict(e) for e in listed if isinstance(e, Mapping) and "attribute" in e]
 

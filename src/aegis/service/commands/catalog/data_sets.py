@@ -309,9 +309,7 @@ def export(
 
 
 def _described(client: Client, subject: str, kind: ExportKind) -> dict[str, Any]:
-    """Return the description of a data set or, if there is none with this name, of a request's
-    release.
-    """
+    """Return the description of a data set or, if none has this name, of a request's release."""
     from aegis.service.catalog.errors import NotThere
 
     try:
