@@ -34,7 +34,7 @@ def short_pauses() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (agent_book, client, limited, work, worker):
             patch.setattr(module, "_PAUSE", 0.05)
-        patch.setattr(agent, "_WAIT_MOST", 0.05)
+        patch.setattr(agent, "LOOK_FOR_WORK", 0.05)
         patch.setattr(agent_settings, "_SAVING", 0.05)
         yield
 

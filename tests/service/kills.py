@@ -284,7 +284,7 @@ def campaign(
     """Run it; return what was counted and what does not hold."""
     jobs.LEASE = type(jobs.LEASE)(seconds=LEASE)
     jobs.MOST_ATTEMPTS = MOST_ATTEMPTS
-    agents._SIGN_OF_LIFE, agents._WAIT_MOST, workers._PAUSE = 1.0, 0.1, 0.1
+    agents.SIGN_OF_LIFE, agents.LOOK_FOR_WORK, workers._PAUSE = 1.0, 0.1, 0.1
     draw = random.Random(seed)
     scene = Scene(folder, database, objects)
     forkable()

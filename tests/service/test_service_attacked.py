@@ -474,7 +474,7 @@ def test_an_agent_waits_where_it_called_too_often(tmp_path):
 
         with (
             mock.patch.object(agent.client, "alive", told),
-            mock.patch("aegis.service.agent._SIGN_OF_LIFE", 0.05),
+            mock.patch("aegis.service.agent.SIGN_OF_LIFE", 0.05),
             Heartbeat(agent.client, "job", 1) as life,
         ):
             end = time.monotonic() + 20

@@ -45,8 +45,6 @@ from aegis.service.client import Client
 from aegis.service.pins import PinnedSource, RefusedError, require_shape
 from aegis.signing import PrivateKey, seal, sign_bytes
 
-_SIGN_OF_LIFE, _WAIT_MOST = SIGN_OF_LIFE, LOOK_FOR_WORK
-
 
 @dataclass
 class Heartbeat:
@@ -85,7 +83,7 @@ class Heartbeat:
         yield ReportedStep(self._state)
 
     def _beat(self) -> None:
-        while not self._over.wait(_SIGN_OF_LIFE if self._state is self._sent else 0.5):
+        while not self._over.wait(SIGN_OF_LIFE if self._state is self._sent else 0.5):
             self._sent = self._state
             try:
                 self.client.alive(self.job, self.attempt, self._sent)
@@ -149,7 +147,7 @@ class Agent:
             except (EngineError, TooOften) as error:
                 self.say(str(error))
                 worked = False
-            wait = 0.5 if worked else min(wait * 1.5, _WAIT_MOST)
+            wait = 0.5 if worked else min(wait * 1.5, LOOK_FOR_WORK)
             if not worked:
                 over.wait(wait)
 

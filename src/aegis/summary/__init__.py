@@ -50,8 +50,6 @@ def __getattr__(name: str) -> Any:
     """Import the functions that read and write bundles at their first use; most commands do not
     need them.
     """
-    if name in ("load_bundle", "save_bundle"):
-        return getattr(import_module("aegis.summary.bundle.file"), name)
-    if name == "merge_bundles":
+    if name in ("load_bundle", "merge_bundles", "save_bundle"):
         return getattr(import_module("aegis.summary.bundle.file"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
