@@ -305,3 +305,23 @@ def test_a_long_path_leaves_the_suggested_command_whole(shell, folder, monkeypat
     first, *rest = out.partition("Next: ")[2].partition("\n")[2].rstrip().splitlines()
     assert all(line.endswith(" \\") for line in (first, *rest)[:-1])
     assert suggested(out)[:2] == ["advise", str(table)]
+
+
+COARSE = """\
+version: 1
+label: income
+privacy: {k: 3}
+attributes:
+  age: {role: quasi-identifier, masks: [{bucketize: {width: 40}}]}
+  zip: {role: quasi-identifier, masks: [suppress]}
+"""
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_a_recipe_has_no_configurations_of_a_front(shell, folder):
+    """The file had only the recipe, but the screen said how to release a point of the front."""
+    folder.joinpath("coarse.yaml").write_text(COARSE)
+    words = ("advise", "table.csv", "-p", "coarse.yaml", "--search", "--front", "k=3,5")
+    page = shell(*words, "--with", "mdav", "-o", "grouped.yaml").out
+    assert yaml.safe_load(folder.joinpath("grouped.yaml").read_text())["method"] == "mdav"
+    assert "another configuration of the front" not in plain(page)
