@@ -145,6 +145,13 @@ def test_options_are_repeated_as_given():
     assert repeated(generate=0) == ["--generate", "0"]
 
 
+def test_a_number_in_a_command_keeps_its_digits():
+    """A copied command had six digits of a number, so it asked for something else."""
+    given = (0.1234567, 1_234_567.0, 30.0, 0.1)
+    words = [repeated(epsilon=value)[1] for value in given]
+    assert words == ["0.1234567", "1234567", "30", "0.1"]
+
+
 def test_the_audit_of_noise_names_the_masks(shell, folder):
     folder.joinpath("noisy.yaml").write_text(
         "version: 1\nlabel: income\nprivacy: {k: 2, suppression: 0.5}\nattributes:\n"
