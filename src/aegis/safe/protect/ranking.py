@@ -584,7 +584,9 @@ def _range(
 def _under_estimate(
     figures: SearchFigures, rule: RuleByVerdicts | RuleByEstimate, *, by_estimate: bool
 ) -> SearchFigures:
-    """Return the figures; if an estimate chose what was searched, without proof and with a note."""
+    """Return the figures. If an estimate decided which combinations were searched, they claim no
+    proof, and a note says so.
+    """
     if not by_estimate:
         return figures
     if isinstance(rule, RuleByVerdicts):
