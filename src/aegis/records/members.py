@@ -249,7 +249,7 @@ class _Cover:
         return self._height if self._tree else np.minimum(self._high - self._low, 1.0)
 
     def with_code(self, code: int) -> Floats:
-        """Return this cost if the value with this code were added, shape (G,)."""
+        """Return the cost of each cluster if the value with this code were added, shape (G,)."""
         if self._tree:
             heights = self._attribute.tree.heights_to(code) / self._attribute.tree.height
             return np.maximum(self._height, heights[self._some])
