@@ -145,6 +145,13 @@ def test_options_are_repeated_as_given():
     assert repeated(generate=0) == ["--generate", "0"]
 
 
+def test_a_number_in_a_command_keeps_its_digits():
+    """A copied command had six digits of a number, so it asked for something else."""
+    given = (0.1234567, 1_234_567.0, 30.0, 0.1)
+    words = [repeated(epsilon=value)[1] for value in given]
+    assert words == ["0.1234567", "1234567", "30", "0.1"]
+
+
 def test_the_audit_of_noise_names_the_masks(shell, folder):
     folder.joinpath("noisy.yaml").write_text(
         "version: 1\nlabel: income\nprivacy: {k: 2, suppression: 0.5}\nattributes:\n"
@@ -305,3 +312,23 @@ def test_a_long_path_leaves_the_suggested_command_whole(shell, folder, monkeypat
     first, *rest = out.partition("Next: ")[2].partition("\n")[2].rstrip().splitlines()
     assert all(line.endswith(" \\") for line in (first, *rest)[:-1])
     assert suggested(out)[:2] == ["advise", str(table)]
+
+
+COARSE = """\
+version: 1
+label: income
+privacy: {k: 3}
+attributes:
+  age: {role: quasi-identifier, masks: [{bucketize: {width: 40}}]}
+  zip: {role: quasi-identifier, masks: [suppress]}
+"""
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_a_recipe_has_no_configurations_of_a_front(shell, folder):
+    """The file had only the recipe, but the screen said how to release a point of the front."""
+    folder.joinpath("coarse.yaml").write_text(COARSE)
+    words = ("advise", "table.csv", "-p", "coarse.yaml", "--search", "--front", "k=3,5")
+    page = shell(*words, "--with", "mdav", "-o", "grouped.yaml").out
+    assert yaml.safe_load(folder.joinpath("grouped.yaml").read_text())["method"] == "mdav"
+    assert "another configuration of the front" not in plain(page)

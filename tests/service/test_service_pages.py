@@ -442,6 +442,17 @@ def test_a_key_is_pasted_as_its_file_holds_it(place):
         assert paula.data_set("pasted")["title"] == "pasted"
 
 
+def test_a_key_of_an_unknown_kind_is_no_bug(place):
+    """The library that reads keys has a second error for these, and the page stated a bug."""
+    pem = "-----BEGIN PUBLIC KEY-----\nMAwwBAYCKgMDBABBQkM=\n-----END PUBLIC KEY-----\n"
+    with httpx.Client(base_url=place.url, headers={"Origin": place.url}) as paula:
+        form_key = signed_in(place, paula, "paula")
+        form = {"form_key": form_key, "identifier": "unknown", "source": "adult"}
+        answer = paula.post("/register", data={**form, "public_key": pem})
+    assert answer.status_code == 400
+    assert "The public key is not an Ed25519 key." in answer.text
+
+
 def test_the_page_of_a_data_set_lists_who_has_a_role_and_takes_it_back(place):
     with httpx.Client(base_url=place.url, headers={"Origin": place.url}) as paula:
         form = {"form_key": signed_in(place, paula, "paula"), "account": "clara"}

@@ -567,8 +567,8 @@ def caveats_of(advice: Advice) -> tuple[str, ...]:
 
 
 def _rarest(advice: Advice) -> tuple[str, float, float]:
-    """Return the class with the fewest rows, their number, and their share; infinity without two
-    classes.
+    """Return the class with the fewest rows, their number (infinity for fewer than two classes),
+    and their share.
     """
     rows = {name: n for name, n in advice.summary.get("classes", {}).items() if n > 0}
     if len(rows) < 2:
@@ -578,9 +578,7 @@ def _rarest(advice: Advice) -> tuple[str, float, float]:
 
 
 def class_of_few_rows(advice: Advice) -> Quoting | None:
-    """Return the rows of a label class, if too few to predict the metric of trained models; else
-    None.
-    """
+    """Return how few rows a label class has, if too few to predict the metric of models; else None."""
     name, rows, _ = _rarest(advice)
     if advice.expectation is None or rows >= FEWEST:
         return None

@@ -214,7 +214,8 @@ def _masks_under(
 
 def certified_rows(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rows of the table, the suppressed rows and the rule that a certificate states. A
-    number that it does not state is None; a rule has no requirements.
+    number that it does not state is None; a rule that it does not state requires nothing.
+
 
     Raises
     ------

@@ -110,9 +110,7 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
 
 
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
-    """Return a sentence if standard errors of some configurations would take too long, else
-    nothing.
-    """
+    """Return a sentence if some standard errors were left out, because they would take too long."""
     few = compared(scorer, choices, measure)
     if measure.label is LabelKind.SEVERAL or few == min(len(choices), COMPARED):
         return ()
@@ -156,8 +154,8 @@ def jackknife(
 
 
 def standard_errors(values: Floats) -> Floats:
-    """Return the jackknife standard error of each score, (n,), from the scores without each fold,
-    (G, n).
+    """Return the jackknife standard error of each score, shape (n,), from the scores without each
+    fold, shape (G, n).
     """
     groups = len(values)
     spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)

@@ -409,7 +409,7 @@ class Front:
         ['k=5', 'k=50']
         """
         return {
-            f"{self.parameter}={point.value:g}": point.configuration
+            f"{self.parameter}={point.value:.15g}": point.configuration
             for point in self.visible_points
             if point.configuration is not None
         }

@@ -243,8 +243,8 @@ class PrivacyPlan:
         return np.isin(ids, kept_ids)
 
     def _hidden(self, table: ClassTable, frequency: FrequencyTable, choice: Choice) -> Floats:
-        """Return the share of the bits of information that the masks hide in each class, shape
-        (classes,). All rows of a class have the same share.
+        """Return the share of the bits of the quasi-identifiers that the masks hide in each class,
+        shape (classes,). All rows of a class have the same share.
         """
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         hidden = np.zeros(len(table))

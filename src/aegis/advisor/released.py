@@ -288,8 +288,8 @@ class ReleasedRows:
 
     @contextmanager
     def storing(self, choice: Choice) -> Iterator[ReleasedRows]:
-        """Return a context, with an object that counts the rows, in which the kept rows of one
-        configuration are masked only once.
+        """Return a context in which the kept rows of one configuration are masked only once; it
+        yields an object that counts these rows.
 
         The server stores the kept rows in a temporary table, because otherwise each query would
         mask them again. Within `open`, it stores them until that context ends. Nothing is stored if

@@ -416,7 +416,7 @@ certificates of six tables of 60 to 1,000 rows found a hidden value in 15 to 24 
 
 
 def _steps(rows: float) -> tuple[int, int]:
-    """Return the decimals of a step of `coarse`, and into how many parts the last one is divided."""
+    """Return the decimals of a step of `coarse`, and how many steps divide a unit of the last one."""
     units = max(rows, 1) / _ROWS_OF_ONE_STEP
     decimals = math.floor(math.log10(units))
     if decimals >= 2:

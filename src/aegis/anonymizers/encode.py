@@ -136,7 +136,9 @@ def encode_declared(
     kinds: Mapping[str, str] | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
 ) -> Records:
-    """Encode with these roles and the policy's kinds, orders and hierarchies, as `encode_for`."""
+    """Encode a table with these roles and the policy's kinds, orders and hierarchies. `kinds` and
+    `orders` override those of the policy, as in `encode_for`.
+    """
     quasi = policy.quasi_identifiers
     declared_kinds = {
         attribute.name: str(attribute.kind) for attribute in quasi if attribute.kind is not None
@@ -152,7 +154,7 @@ def encode_declared(
 
 
 def roles_of(table: pa.Table, policy: Policy) -> dict[str, str]:
-    """Return the roles in a release; a sensitive quasi-identifier counts as a quasi-identifier."""
+    """Return the role of each released column; a sensitive quasi-identifier has the latter role."""
     roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
     roles |= dict.fromkeys((n for n in policy.sensitive if n in roles), Role.SENSITIVE)
     return roles | {a.name: Role.QUASI_IDENTIFIER for a in policy.quasi_identifiers}
@@ -227,7 +229,7 @@ def _natural_kind(dtype: pa.DataType) -> AttributeKind:
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
-    """Return the code of each row's value, -1 for missing, and the distinct values."""
+    """Return the code of each row's value (-1 for missing), and the distinct values without missing."""
     if pt.is_floating(column.type):
         # -0.0 + 0.0 is 0.0: Arrow distinguishes the two zeros, and Python does not.
         column = pc.add(column, pa.scalar(0.0, column.type))
@@ -471,7 +473,7 @@ def _masks(policy: Policy, masks: Mapping[str, Any]) -> dict[str, Mask | None]:
 
 
 def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
-    """Return the mask that `spec` describes, None for `identity`; refuse a random one."""
+    """Return the mask that `spec` describes, None for `identity`; raise `PolicyError` if random."""
     where = f"mask of {attribute.name!r}"
     mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     if not mask.deterministic:
@@ -483,8 +485,8 @@ def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
 
 
 def least_mask(attribute: Attribute) -> Mask | None:
-    """Return the first candidate that is not random, None if unmasked is allowed; refuse noise
-    alone.
+    """Return the first candidate that is not random; None if the column may be released unmasked.
+    Raise `PolicyError` if all candidates are noise masks.
     """
     if not attribute.masks or Identity() in attribute.masks:
         return None

@@ -36,7 +36,9 @@ class RecordGroups:
 
     @classmethod
     def number(cls, labels: Ints) -> RecordGroups:
-        """Return the groups of records with equal labels, shape (N,); negative: suppressed."""
+        """Return the groups of N records with equal `labels`, shape (N,). Records with a negative
+        label are suppressed.
+        """
         grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
         of[grouped] = distinct_rows([labels[grouped]])[1]
@@ -98,7 +100,9 @@ def _means(attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool) -
 
 
 def _medians(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
-    """Return the code of the lower median of each group (missing if most are), shape (G,)."""
+    """Return the code of the lower median of each group, without its missing values, shape (G,). If
+    most values of a group are missing, it is the code of the missing value.
+    """
     of = groups.of[groups.order]
     codes = attribute.codes[groups.order]
     present = codes != attribute.missing
@@ -242,8 +246,9 @@ class InformationLoss:
         *,
         left_out: int = 0,
     ) -> InformationLoss:
-        """Return all measures: on sizes from `groups`, on deviations from `deviation` (called with
-        `scaled`), and the `penalty`. `left_out` further records count as suppressed.
+        """Return all measures of the loss: `groups` give those on sizes, `deviation` (called with
+        `scaled`) those on deviations, and `penalty` is the certainty penalty. `left_out` further
+        records count as suppressed.
         """
         scaled, unscaled = deviation(scaled=True), deviation(scaled=False)
         size, suppressed = len(groups.of) + left_out, groups.suppressed + left_out
@@ -311,16 +316,16 @@ def relative_deviation(
 def distances_to_centroid(
     attribute: RecordAttribute, groups: RecordGroups, *, scaled: bool, rounded: bool = False
 ) -> Floats:
-    """Return the `squared_distances` of N records to the centroids of their groups, shape (N,). Every
-    record must belong to a group.
+    """Return the `squared_distances` of N records to the centroids of their groups, shape (N,).
+    Every record must belong to a group. `rounded` rounds means to the attribute's resolution.
     """
     middle = centroid(attribute, groups, rounded=rounded)[groups.of]
     return squared_distances(attribute, attribute.codes, middle, scaled=scaled)
 
 
 def certainty_penalty(records: Records, groups: RecordGroups) -> float:
-    """Return the normalised certainty penalty, a mean over cells, 0..1 (Xu et al. 2006, section
-    3.1).
+    """Return which share of its attribute's domain a released cell covers, as a mean over all
+    cells, 0..1: the normalised certainty penalty (Xu et al. 2006, section 3.1).
     """
     total = float(groups.suppressed * len(records.attributes))
     if len(groups):

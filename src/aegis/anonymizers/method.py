@@ -175,7 +175,9 @@ Method = Callable[[Records, Any, np.random.Generator, Progress], Outcome]
 
 
 def labelled(name: str, label: Callable[[Records, Any, np.random.Generator, Step], Ints]) -> Method:
-    """Return the function of a method whose `label` returns the group of each record."""
+    """Return the function of a method that only groups records. `label` returns the group of each
+    record, from the records, the options, a random generator and the step that reports as `name`.
+    """
 
     def run(
         records: Records, options: Any, random: np.random.Generator, progress: Progress

@@ -94,7 +94,10 @@ def mondrian(
 def _cut_all(
     active: _Partitions, open_: Flags, k: int, distinct: int, relaxed: bool
 ) -> tuple[_Partitions, Flags]:
-    """Cut all partitions in `open_` that can be cut; return the halves, and which were not cut."""
+    """Cut all partitions in `open_` that can be cut; return the halves, and which were not cut.
+    Both halves must have k records and `distinct` values of each sensitive attribute. If `relaxed`,
+    equal values may be divided.
+    """
     widths = active.widths()
     ranking = np.argsort(-widths, axis=0, kind="stable")
     uncut = np.ones(len(active.sizes), dtype=bool)
@@ -123,7 +126,9 @@ def _cut_all(
 
 
 def _halves(part: _Partitions, in_left: Flags, allowed: Flags) -> _Partitions:
-    """Return both halves of each partition that may be cut; records keep their order."""
+    """Return both halves of each partition in `allowed`; `in_left` flags the records of the left
+    half. Records keep their order.
+    """
     in_left = in_left[np.repeat(allowed, part.sizes)]
     chosen = part.select(allowed)
     of = chosen.of
@@ -165,7 +170,9 @@ def _cut(
 
 
 def _strict_sides(part: _Partitions, codes: Codes, size: int) -> Flags:
-    """Return which records go left, shape (N,), if cuts are at the median's more even side."""
+    """Return which records go left, shape (N,), if each partition is cut below or above its median
+    value, whichever is more even.
+    """
     of = part.of
     key = np.sort(of * size + codes)
     median = key[part.starts + (part.sizes - 1) // 2] - np.arange(len(part.sizes)) * size

@@ -79,8 +79,8 @@ class Recipe:
         return self.anonymizer.configure(**self.options).by_chance
 
     def for_draws(self, seed: int | None) -> int:
-        """Return the seed for draws: the recipe's, else `seed`; without either, the system's randomness
-        if the draws protect the table, else 0.
+        """Return the seed for random draws: that of the recipe, else `seed`. If both are None, it
+        is random if the draws protect the table, else 0.
         """
         if self.seed is not None:
             return self.seed
@@ -204,5 +204,5 @@ def demanded_options(
 
 
 def _needs_strict(anonymizer: Anonymizer, options: Mapping[str, Any]) -> bool:
-    """Return whether the method guarantees l only with `strict`, which is not set."""
+    """Return whether the method guarantees l only with its option `strict`, and this is not set."""
     return any(f.name == "strict" for f in fields(anonymizer.options)) and not options.get("strict")

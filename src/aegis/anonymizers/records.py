@@ -284,9 +284,9 @@ class Records:
 
 
 def distinct_rows(columns: Sequence[Integers]) -> tuple[Ints, Ints]:
-    """Number the distinct rows of columns of codes, shape (N,) each, in the order in which they first occur.
-
-    Return the first row of each of D combinations, shape (D,), and the number of each row's, shape (N,).
+    """Number the distinct rows of columns of codes, shape (N,) each, in the order in which they
+    first occur. Return the first row of each of D combinations, shape (D,), and the combination of
+    each row, shape (N,).
     """
     keys = combine(columns, len(columns[0]))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)

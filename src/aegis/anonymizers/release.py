@@ -125,7 +125,9 @@ def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
 def ancestors(
     attribute: RecordAttribute, codes: Codes | Ints, heights: Codes | Ints
 ) -> list[str | None]:
-    """Return the label of each value's group at its height in the hierarchy, M values and heights."""
+    """Return the label of the group of each value at a height of the hierarchy. `codes` and
+    `heights` have the value and the height, shape (M,) each.
+    """
     tree = attribute.tree
     return [
         None
@@ -136,7 +138,9 @@ def ancestors(
 
 
 def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
-    """Return the values from `low` to `high` as text, such as "[5, 9]"; None for missing alone."""
+    """Return the values from code `low` to code `high` as text, such as "[5, 9]"; None if the
+    missing value is the only one.
+    """
     if low == attribute.missing:
         return None
     if high == attribute.missing:

@@ -68,7 +68,9 @@ class Anonymized:
 
 
 def _carried_masks(policy: Policy) -> dict[str, Mask | None]:
-    """Return the mask of each released column but the quasi-identifiers, which the method changes."""
+    """Return the mask (None: no mask) of each released column but the quasi-identifiers, which the
+    method changes. Identifiers are left out, or tokenised if the policy says so.
+    """
     return policy.with_label(
         {
             a.name: None if a.role is Role.QUASI_IDENTIFIER else least_mask(a)

@@ -177,8 +177,8 @@ class _Project:
         )
 
     def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
-        """Write the project's weights, scaled to a maximum of 1, unless all are equal; return
-        whether.
+        """Write the project's weights into `attributes`, scaled to a maximum of 1, and return True.
+        If all weights are equal, write none and return False.
         """
         quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
         project_weights = {
@@ -199,7 +199,9 @@ class _Project:
         return True
 
     def _selected(self, table: bytes) -> bytes:
-        """Return the rows of the CSV that the project selects, or all with a note."""
+        """Return the rows of the CSV table that the project selects. If the selection cannot be
+        read, return all rows and add a note.
+        """
         match = _ROW_SET.search(self._read("input/config.dat"))
         rows = list(csv.reader(StringIO(table.decode("utf-8-sig")), delimiter=self._separator))
         if match is None or struct.unpack(">i", match[1])[0] != len(rows) - 1:
@@ -280,7 +282,9 @@ class _Project:
             raise DataError(f"{self._path}: {key} is {text!r}, not a number.") from None
 
     def _objective(self, metric: str, rule: Mapping[str, Any], weighted: bool) -> str | None:
-        """Return the loss that the project minimises as an objective; None without an equivalent."""
+        """Return the loss that the project minimises as an objective; None if Aegis has no
+        equivalent. Add a note for each setting that is not in the project's files.
+        """
         if metric.lower().startswith("publisherbenefit"):
             return self._payout(metric, rule)
         model = quality_model(metric)
@@ -320,8 +324,8 @@ class _Project:
             )
 
     def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
-        """Return `publisher-payout` with the amounts of a criterion; None, with a note, without
-        one.
+        """Return the objective `publisher-payout` with the amounts of money that a criterion names.
+        If no criterion names them, add a note and return None.
         """
         stakes = rule.get("profitability")
         if not isinstance(stakes, dict):

@@ -341,7 +341,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
 
 
 def _extent(advice: Advice) -> tuple[str, str]:
-    """Return a title such as `Searched`, and how many combinations were, and are listed."""
+    """Return a title such as `Searched`, and how many combinations were searched and are listed."""
     releases = [r for r in advice.ranking if r.method is not None]
     listed = [r for r in advice.ranking if r.method is None]
     release_count = counted(len(releases), "record-level release")
@@ -445,7 +445,7 @@ def _pud(advice: Advice) -> str:
 
 
 def _baseline(advice: Advice) -> str:
-    """Return the score with which all are compared, unless utility or scores say it otherwise."""
+    """Return the score with which all scores are compared; empty if utility or scores are shares."""
     from aegis.measures import MEASURES
 
     figure = advice.utility

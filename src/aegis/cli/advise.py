@@ -317,10 +317,10 @@ def _print(options: AdviseCommand, advice: Advice, policy: Policy, *, short: boo
     else:
         print_advice(shell, advice, table, policy, TOP if pages.top is None else pages.top or None)
     shell.say(*written([output, pages.report]))
-    if output is not None and advice.front is not None:
-        shell.say(*_of_front(advice.front))
     if best is None:
         advice.require_best()
+    elif output is not None and best.method is None and advice.front is not None:
+        shell.say(*_of_front(advice.front))
     shell.suggest(*_next(options, table, output, advice))
 
 

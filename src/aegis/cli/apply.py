@@ -89,7 +89,9 @@ class PolicyChanges:
     population: Population = None
 
     def made_to(self, policy: Policy) -> Policy:
-        """Apply the changes to a policy; refuse unknown ways of showing and attributes."""
+        """Apply the changes to a policy. Raise `PolicyError` if an attribute to leave out, or the
+        way to show suppressed columns, is unknown.
+        """
         from aegis.policy import SuppressedColumns
 
         changed = policy.without(split_names(self.leave_out) or ()).drawn_from(self.population)

@@ -301,7 +301,7 @@ class RoleOptions:
 
     @property
     def by_option(self) -> dict[str, object]:
-        """The options that exclude a certificate, by name."""
+        """The options that cannot be combined with a certificate: their values, by name."""
         return {
             "--quasi-identifiers": self.quasi_identifiers,
             "--sensitive": self.sensitive,

@@ -177,7 +177,7 @@ def _sentence(text: str) -> str:
 
 
 def _usage_message(error: Any, arguments: Sequence[str]) -> str:
-    """Return the parser's message; it stops at the first missing option, this names all."""
+    """Return the parser's message, which stops at the first missing option, with all of these."""
     message: str = error.format_message()
     if not hasattr(error, "param_type") or None in (error.ctx, error.param):  # nothing is missing
         return message

@@ -200,7 +200,7 @@ def repeated(**options: object) -> list[str]:
         if isinstance(value, list | tuple):
             words.append(",".join(map(str, value)))
         elif value is not True:
-            words.append(f"{value:g}" if isinstance(value, float) else str(value))
+            words.append(f"{value:.15g}" if isinstance(value, float) else str(value))
     return words
 
 

@@ -507,7 +507,7 @@ def figure(value: float | None, digits: int = 5) -> str:
 
 
 def fixed(value: float | None, decimals: int = 4) -> str:
-    """Return a number with a fixed number of decimals; below 1e-12, a rounding error, as 0."""
+    """Return a number with this many decimals. Below 1e-12 it is a rounding error, shown as 0."""
     if value is None or math.isnan(value):
         return NOTHING
     if 1e-12 <= abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15:
@@ -592,7 +592,7 @@ class QueryClock:
         self._started = now()
 
     def text(self) -> str:
-        """Return such as "query 40 %, 0:12 left"; empty if it is new or unknown."""
+        """Return a text such as "query 40 %, 0:12 left"; empty if nothing is known of the query."""
         share, now = self._done(), self._now()
         if share is None or share < self._share:
             # Another query: what it has done so far was done since now at the earliest.

@@ -179,8 +179,8 @@ def interval(low: ir.Value | str, high: ir.Value | str) -> ir.StringValue:
 
 
 def by_bisection(column: ir.Value, starts: Sequence[ir.Value], values: Sequence[Any]) -> Any:
-    """Return the entry of `values` for the interval of each number; `starts` begin all but the
-    first.
+    """Return the entry of `values` for the interval of each number. `starts` lists where all
+    intervals but the first begin.
     """
     if not starts:
         return values[0]

@@ -387,7 +387,7 @@ def either(mask: str, example: str, **values: object) -> None:
 
 
 def together(what: str, hint: str, **values: object) -> None:
-    """Refuse what has a value for one of two parameters only."""
+    """Refuse a mask (`what`) that has a value for only one of two parameters."""
     if len({value is None for value in values.values()}) > 1:
         raise PolicyError(
             f"{what} takes {' and '.join(map(repr, values))} together; one given.", hint=hint

@@ -297,7 +297,7 @@ def _comparable(value: object) -> object:
 
 
 def _split(text: str, name: str) -> list[list[str]]:
-    """Return the rows of a hierarchy file, by the first separator that makes them even."""
+    """Return the rows of a hierarchy file, split by the first separator that makes them even."""
     best: list[list[str]] = []
     wrong: csv.Error | None = None
     for separator in SEPARATORS:
@@ -574,13 +574,15 @@ class Lookup:
         return pc.if_else(pc.is_null(column), null, masked)
 
     def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
-        """Return the masked column from `joined`, null where no value of the list matched."""
+        """Return the masked column; `joined` has the joined texts, null where no value matched."""
         null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
         return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
 
 
 def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
-    """Return a mask as a list of values and texts; None if it has none or a short expression."""
+    """Return a mask as a list of values and masked texts; None if it has no list, or if a short
+    expression computes the masked text.
+    """
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None
     if type(mask).targets is Mask.targets:

@@ -461,14 +461,16 @@ class LabelSpread(NamedTuple):
 
     @classmethod
     def of_classes(cls, rows: Floats) -> LabelSpread:
-        """Return it for a label with classes; `rows` has the number of rows of each class."""
+        """Return the spread of a label with classes; `rows` has the number of rows of each class."""
         n, classes = float(rows.sum()), len(rows)
         peaks = (n * float((1 / rows).sum()) - classes**2) / max(n - 2, 1.0)
         return cls(classes - 1, (classes - 1) * (n - classes) / max(n - 1, 1.0), peaks)
 
     @classmethod
     def of_number(cls, n: float, kurtosis: float) -> LabelSpread:
-        """Return it for a numeric label with n rows and a kurtosis (3 for a normal distribution)."""
+        """Return the spread of a numeric label with n rows and a kurtosis (3 for a normal
+        distribution).
+        """
         return cls(1.0, (n - 2) / max(n - 1, 1.0), (kurtosis - 1) / max(n - 2, 1.0))
 
 

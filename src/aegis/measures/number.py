@@ -79,8 +79,8 @@ def squared_errors(counts: CountsByFold) -> Floats:
 
 
 def _quadratic(square: Floats, slopes: Floats) -> Floats:
-    """Return b'Gb for each of P directions b (`slopes`), shape (P, d). `square` has the entries of G
-    on and below the diagonal.
+    """Return b'Gb, shape (P,), for the directions b in `slopes`, shape (P, d). `square` has the
+    entries of G on and below the diagonal.
     """
     products: Floats = ((slopes @ square) * slopes).sum(axis=1)
     return 2 * products - slopes**2 @ square.diagonal()

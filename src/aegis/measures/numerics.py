@@ -33,8 +33,8 @@ def factor(matrix: Floats, ridge: float) -> Floats:
 
 
 def solve(factorised: Floats, right: Floats) -> Floats:
-    """Return the solutions of equations, shape (d, k), from the Cholesky factor of their matrix; k
-    may be 0.
+    """Return the solutions of equations, shape (d, k), from the upper Cholesky factor of their
+    matrix; k may be 0.
     """
     from scipy.linalg.lapack import dpotrs
 

@@ -136,7 +136,7 @@ def strongest(gains: Floats) -> Floats:
 def _gains_of_class(tables: Floats, target: int, scored: Flags) -> Floats:
     """Return, for each of M pairs, the gain of the joint table over the sum of effects (see
     `pair_gains`) for one class against the rest, shape (M, 1 + K): on all folds, then without each
-    fold that is `scored`.
+    fold. `scored` says which folds can be scored.
     """
     class_rows = tables[:, :, target]
     inside = np.stack([tables.sum(axis=2) - class_rows, class_rows], axis=2)  # (M, K, 2, A, B)

@@ -323,7 +323,7 @@ class _Reader:
 
 
 def write_yaml(data: Mapping[str, Any]) -> str:
-    """Return plain data as YAML that 1.1 and 1.2 read alike; refuse other types."""
+    """Return plain data as YAML that versions 1.1 and 1.2 read alike; refuse other types."""
     try:
         return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
     except yaml.representer.RepresenterError as error:

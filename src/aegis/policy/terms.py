@@ -34,7 +34,7 @@ class OwnerRule:
 
     @classmethod
     def of(cls, entry: object, where: str) -> OwnerRule:
-        """Return the rule that `to_dict` wrote; refuse anything else, at `where`."""
+        """Return the rule in a mapping that `to_dict` wrote; refuse anything else, at `where`."""
         if not isinstance(entry, Mapping) or not entry.keys() <= {"privacy", "person", "locked"}:
             raise PolicyError(
                 f"{where} does not state correctly which rule the summary was made under: {entry!r}.",

@@ -570,7 +570,9 @@ def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
 
 
 def _of_each_class(index: Ints, values: Ints, classes: int) -> Ints:
-    """Return the value of each class, shape (classes,), which is that of all its cells."""
+    """Return the value of each class, shape (classes,), from class (`index`) and value of each
+    cell.
+    """
     by_class = np.zeros(classes, dtype=np.int64)
     by_class[index] = values
     return by_class

@@ -3,7 +3,8 @@ the row.
 
 An attacker who can link the rows of several releases knows, for each row, its values in every
 release and which releases lack the row. Rows that agree in both form one class for this attacker. A
-*trace* is the number of such a class.
+*trace* is the number of such a class. Traces are computed by cell: the rows of a combination of
+values in the frequency table have the same trace.
 """
 
 from __future__ import annotations

@@ -52,12 +52,16 @@ class Forest:
         self._model.fit(features[training_rows], target[training_rows])
 
     def accuracy(self, features: Array | None = None) -> float:
-        """Return the share of test records that are predicted, from `features` if given."""
+        """Return the share of test records whose target the forest predicts correctly, from the
+        codes `features` if given, else from the original ones.
+        """
         codes = self._features[self._test] if features is None else features
         return float(np.mean(self._model.predict(codes) == self._target[self._test]))
 
     def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
-        """Return the mean loss of accuracy if the values of a feature are shuffled."""
+        """Return how much accuracy on the test records is lost if the values of the feature at
+        `column` are shuffled, as a mean over `repeats` shuffles.
+        """
         accuracy = self.accuracy()
         scores = []
         for _ in range(repeats):

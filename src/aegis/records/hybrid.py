@@ -442,7 +442,9 @@ def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) ->
 
 
 def band(share: float, limits: tuple[float, float, float]) -> str:
-    """Return the frequency band of a value with this share; `limits` has the least shares of three."""
+    """Return the frequency band of a value that this share of the rows has: super-major, major,
+    minor or super-minor. `limits` has the smallest shares of the first three bands.
+    """
     return BANDS[sum(share < limit for limit in limits)]
 
 
@@ -460,7 +462,7 @@ def _violating(records: Records, figures: tuple[Pattern, ...], options: HybridOp
 
 
 def _dropped(records: Records, options: HybridOptions) -> dict[str, Ints]:
-    """Return the records that are left out before, by the first reason that applies."""
+    """Return the records to leave out before the scheme begins, by the first reason that applies."""
     dropped = np.zeros(len(records), dtype=bool)
     reasons: dict[str, Ints] = {}
     outliers = np.zeros(len(records), dtype=bool)
@@ -527,8 +529,10 @@ def _run(
 
 
 def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
-    """Return the epsilon that makes any two records hard to distinguish, summed over numeric attributes,
-    for violating and other records. It is epsilon times range / sensitivity; 0 for strict releases.
+    """Return the epsilon that makes any two records hard to distinguish, summed over numeric
+    attributes, for violating and for other records. If the sensitivity is smaller than the range of
+    an attribute, its epsilon grows by their ratio. Strict releases have no noise, so both figures
+    are 0.
     """
     spent = 0.0
     for attribute in records.attributes:
@@ -602,7 +606,9 @@ def _strict(
 
 
 def _shared(records: Records, rows: Ints, options: HybridOptions, labels: Ints) -> int:
-    """Label the groups of `rows` that share all categories and fit k and l; return their number."""
+    """Write to `labels` the groups of the records `rows` that share all categories and have k
+    records and l values of each sensitive attribute. Return the number of groups.
+    """
     exact = [a for a in records.attributes if a.kind is not AttributeKind.NUMERIC]
     if not len(rows):
         return 0

@@ -164,7 +164,7 @@ class CellSearch:
         return [patterns[index] for _, index in sorted(ranked)[:WIDTH]]
 
     def _tried(self, pattern: Pattern) -> tuple[int, Ints]:
-        """Return how many acceptable classes a pattern makes of open records, and these records."""
+        """Return how many acceptable classes a pattern makes of pending records, and these records."""
         of = self.grouped(self.pending, pattern)
         fitting = self.fits(self.pending, of)
         return len(fitting), self.pending[fitting[of]]
@@ -292,7 +292,9 @@ def _run(
 
 
 def _costs(records: Records, importance: Sequence[str]) -> Floats:
-    """Return the cost of suppressing a cell of each attribute, shape (A,), by `importance`."""
+    """Return the cost of suppressing a cell of each attribute, shape (A,). `importance` names the
+    attributes that should be kept, the most important first.
+    """
     worth = {name: len(importance) + 1 - rank for rank, name in enumerate(importance)}
     return np.array([float(worth.get(a.name, 1)) for a in records.attributes])
 

@@ -120,13 +120,13 @@ class _Queues:
         return record
 
     def cheapest(self, cost: Floats) -> int:
-        """Return the combination with records and the least `cost`; of equal, the earliest
-        record's.
+        """Return the combination with the least `cost` among those that still have records. Of
+        equal ones, return the one whose next record comes first.
         """
         return self._first(np.where(self.open, cost, np.inf))
 
     def farthest(self, distance: Floats) -> int:
-        """Return the combination with records and the largest `distance`, likewise."""
+        """Return the combination with the largest `distance` in the same way."""
         return self._first(np.where(self.open, -distance, np.inf))
 
     def _first(self, cost: Floats) -> int:
@@ -249,7 +249,7 @@ class _Cover:
         return self._height if self._tree else np.minimum(self._high - self._low, 1.0)
 
     def with_code(self, code: int) -> Floats:
-        """Return this cost if the value with this code were added, shape (G,)."""
+        """Return the cost of each cluster if the value with this code were added, shape (G,)."""
         if self._tree:
             heights = self._attribute.tree.heights_to(code) / self._attribute.tree.height
             return np.maximum(self._height, heights[self._some])

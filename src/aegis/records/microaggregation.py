@@ -137,8 +137,8 @@ def mdav(space: Space, k: int, step: Step = SILENT_STEP) -> Ints:
 
 
 def _around_farthest(pool: _Unassigned, k: int, labels: Ints, cluster: int) -> Floats:
-    """Form a cluster of the record farthest from the average and its k - 1 nearest; return the distances
-    to that record.
+    """Label the record farthest from the average and its k - 1 nearest records as `cluster`. Return
+    the distance of each unassigned record to that farthest record.
     """
     r = pool.farthest(pool.space.distances(pool.space.centre()))
     from_r = pool.space.distances(pool.space.at(r))

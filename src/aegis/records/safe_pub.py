@@ -94,7 +94,9 @@ class SampledOptions(Options):
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """Return rate and class size that guarantee epsilon, less the search's part, and delta."""
+        """Return the sampling rate and the smallest class size that guarantee delta and epsilon,
+        without the part of epsilon that the search for masks spends.
+        """
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
         return sampled_privacy(rest, self.delta, self.rate)
 
@@ -307,7 +309,7 @@ def _shows_nothing(mask: Mask) -> bool:
 
 
 def _shares(attribute: Attribute, mask: Mask, codes: Integers, masked_values: pa.Array) -> Floats:
-    """Return the share of the hierarchy's original values behind each masked value, shape (V,)."""
+    """Return which share of the hierarchy's values is masked like each value, shape (V,)."""
     if isinstance(mask, Suppress):
         return np.ones(len(codes))
     hierarchy = attribute.hierarchy

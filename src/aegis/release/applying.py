@@ -470,7 +470,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         return release
 
     def verify(self, output: Source) -> Audit:
-        """Audit the written table; raise `InternalError` as far as noise lets it be checked."""
+        """Audit the written table; raise `InternalError` if it breaks the rule, as far as noise
+        lets this be checked.
+        """
         rows = output
         if self.policy.person is not None:
             quasi = [name for name in self.quasi if name in output.columns]

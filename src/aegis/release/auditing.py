@@ -192,7 +192,9 @@ def _columns(
     sensitive: Sequence[str] | None,
     person: str | None,
 ) -> _Columns:
-    """Return quasi-identifiers, sensitive columns and that of persons, as given or of the policy."""
+    """Return quasi-identifiers, sensitive columns and column of persons: as given, else the
+    policy's.
+    """
     if policy is not None:
         if quasi is None:
             source.refuse_other_table(policy.attributes, most=1)
@@ -303,9 +305,7 @@ def _shown_tokens(source: Source, policy: Policy) -> list[str]:
 
 
 def _people(source: Source, policy: Policy | None, rule: PrivacyRule | None) -> Source | None:
-    """Return the population that weights of rows describe, if the rule needs one and no table is
-    named.
-    """
+    """Return the population that weights describe; None if the rule needs none, or one is named."""
     if policy is None or rule is None or policy.population or policy.weight not in source.columns:
         return None
     return people_of(replace(policy, privacy=rule), source)

@@ -59,7 +59,9 @@ def without_files(policy: Mapping[str, Any]) -> dict[str, Any]:
 def certified_population(
     policy: Policy | None, original: Source | None, masks: Mapping[str, Mask | None]
 ) -> Source | None:
-    """Return the masked population for comparison; None if policy or its source is not given."""
+    """Return the masked population with which certified classes are compared; None if no policy is
+    given, or if the population follows from an original table that is not given.
+    """
     if policy is None:
         return None
     needed = {policy.weight, *(a.name for a in policy.quasi_identifiers)}
@@ -77,7 +79,7 @@ def mask_parameters(spec: Any, path: str = "") -> set[tuple[str, str]]:
 
 
 def incomparable(certified: Mapping[str, Any], source: Source) -> str:
-    """Return why the digests of an entry (`input` or `output`) and a table cannot be compared."""
+    """Return why the digests of an entry (`input`, `output`) and a table cannot be compared, or ""."""
     files, ordered, unordered = DIGESTED
     kind = str(certified.get("sha256_of", files))
     if kind == source.digest_of and (kind != ordered or source.engine.in_process):
@@ -171,7 +173,7 @@ def _measured_as(labels: Mapping[str, Any], policy: Policy) -> Policy:
 def _utility_differs(
     what: str, certified: Mapping[str, Any], measured_fields: Mapping[str, Any], rows: int
 ) -> Iterator[Mismatch]:
-    """Yield these fields; the first versions of Aegis stated all digits of scores."""
+    """Yield each such field; the first versions of Aegis stated all digits of scores."""
     exact = certified.get("reference") != measured_fields.get("reference")
     each = rows_each(rows, 1, earlier=True)
     for key, measured in measured_fields.items():

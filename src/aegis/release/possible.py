@@ -247,7 +247,9 @@ _SHARE = _or_null(_between(0, 1, "share"))
 
 
 def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible]]:
-    """Return what each field (a path of names, `*` for any) can have if the file has so many rows."""
+    """Return which values each field can have if the file has so many rows. A field is a path of
+    names, in which `*` stands for any name.
+    """
     utility = document.get("utility")
     name = utility.get("measure") if isinstance(utility, Mapping) else None
     number_of_rows, any_number = _counts(0, rows), _or_null(_between(-math.inf, math.inf))

@@ -421,7 +421,7 @@ def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[st
 
 
 def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
-    """Return, by column, sentences on what learnt bounds reveal; `rows` rows share each."""
+    """Return, by column, sentences on what learnt bounds, each shared by `rows` rows, reveal."""
     return {
         name: " ".join(dict.fromkeys(learns))
         for name, mask in masks.items()

@@ -413,7 +413,7 @@ def _changed(ranked: Ranked, first: Ranked) -> dict[str, Any]:
 
 
 def _differences(ranked: Ranked, first: Ranked, *, values: bool) -> str:
-    """Return these masks as text."""
+    """Return the masks of `_changed` as text."""
     changed = (
         f"{name}: {mask_words(mask if values else _unfitted(mask))}"
         for name, mask in _changed(ranked, first).items()
@@ -551,7 +551,7 @@ def _provenance(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:
 
 
 def _exact_facts(advice: Advice, *, values: bool) -> list[tuple[str, str, bool]]:
-    """Return those facts that only a summary with exact counts has."""
+    """Return the facts of `_provenance` that only a summary with exact counts has."""
     summary = advice.summary
     joint = summary["cooccurrence_rows"]
     how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"

@@ -74,7 +74,7 @@ def advice_of(subject: Advice | Reported) -> Advice:
 
 
 def added_sections(summary: Summary, advice: Advice) -> tuple[ReportSection, ...]:
-    """Return the sections that packages add; one that fails is a sentence with its package."""
+    """Return the sections that packages add; if one cannot be loaded, a sentence names its package."""
     sections = []
     for name in SECTIONS.names():
         try:

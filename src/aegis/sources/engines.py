@@ -121,7 +121,7 @@ class Engine:
         return True
 
     def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
-        """Return a digest of the rows that the engine computes itself; None if this process may."""
+        """Return a digest of the rows that the engine computes; None if this process may do so."""
         return None
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:

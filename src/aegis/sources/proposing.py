@@ -153,8 +153,8 @@ def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
 
 
 def _pointed(source: Source, thousands: str | None) -> list[str]:
-    """Return the columns of decimal points, which a decimal comma would make texts; none if they
-    group.
+    """Return the columns with decimal points, which a decimal comma would turn into texts; none if
+    the point separates `thousands`.
     """
     if thousands == ".":
         return []

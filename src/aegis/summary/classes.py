@@ -321,7 +321,7 @@ class CountedClasses:
 
     @property
     def _counts(self) -> Ints:
-        """The number of rows of each row of `cells`, shape (cells,)."""
+        """The rows of the table that each row of `cells` counts, shape (cells,)."""
         rows: Ints = self.cells["n"].to_numpy().astype(np.int64)
         return rows
 

@@ -3,9 +3,10 @@
 Values are encoded in a fixed order; null and NaN are one value each.
 
 Rows are assigned to folds by a hash of their content, so that scores do not depend on the order of
-rows. The hash of a row is computed from its atoms and its label, as two sums modulo the prime P =
-2^31 - 1. Equal rows are numbered, and the hash includes the number, so that equal rows get
-different random folds. All integers are below 2^62, so every engine computes the same folds.
+rows. The hash of a row is computed from its label and its atoms (sets of values that no candidate
+mask distinguishes), as two sums modulo the prime P = 2^31 - 1. Equal rows are numbered, and the
+hash includes the number, so that equal rows get different random folds. All integers are below
+2^62, so every engine computes the same folds.
 """
 
 from __future__ import annotations

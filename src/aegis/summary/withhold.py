@@ -1,4 +1,6 @@
-"""Remove counts that no mask shows from a summary, before the summary is passed on."""
+"""Remove counts that no mask shows from a summary, before the summary is passed on. A cell is a set
+of values that no candidate mask distinguishes.
+"""
 
 from __future__ import annotations
 

@@ -309,9 +309,9 @@ class BranchAndBound:
                 self._push(narrowed, box)
 
     def _finest_part(self, box: Box, index: int, parts: tuple[int, ...]) -> Box | None:
-        """Return the box for the finest part of a domain that may contain an admissible
-        configuration; None if no part may. The bisection assumes that finer parts fail the rule
-        first, which need not be true.
+        """Return the box for the finest of the `parts` of a domain, from fine to coarse, that may
+        contain an admissible configuration; None if no part may. The bisection assumes that finer
+        parts fail the rule first, which need not be true.
         """
         best, low, high = None, 0, len(parts)
         while low < high:
@@ -422,9 +422,7 @@ class BranchAndBound:
         return best[1:]
 
     def _fall(self, box: Box, inner: Box) -> float:
-        """Return the estimated bound of a box minus that of a smaller box inside it; 0 if it is
-        infinite.
-        """
+        """Return the estimated bound of a box minus that of `inner`; 0 if the first is infinite."""
         estimate = self.objective.guess(box)
         return estimate - self.objective.guess(inner) if math.isfinite(estimate) else 0.0
 

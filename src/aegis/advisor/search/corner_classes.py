@@ -93,8 +93,8 @@ class RuleCells:
 
 
 def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
-    """Split each class by a second grouping, `codes` below `size`. Some new class numbers may be
-    unused.
+    """Split each class by a second grouping: `codes` has the group of each cell, below `size`.
+    Return the new classes, of which some numbers may be unused.
     """
     if size == 1:
         return ids, space

@@ -1,6 +1,7 @@
 """Compute the Pareto front of privacy and utility (the best configuration for each of several
 values of a parameter of the rule), choose among configurations that score about the same, and
-explain why the best is not finer and how much a weaker rule would gain.
+explain why the best is not finer and how much a weaker rule would gain. Boxes and signed values are
+those of `objective`.
 
 Scores within a stated margin of the best score count as equal, because trained models show no
 difference on new rows. If the search scored a list, the whole list is compared. If the score has a
@@ -492,8 +493,8 @@ class Masking(Additive):
 
 
 class AboveScore:
-    """Checks whether configurations meet the rule (`inner`) and also reach a given score, as a
-    signed objective.
+    """Checks whether configurations meet the rule (`inner`), and whether their value of the
+    objective `score`, signed, is at least `least`.
     """
 
     def __init__(self, inner: Feasibility, score: Objective, least: float) -> None:

@@ -1,8 +1,8 @@
 """Define the objectives that a search maximises, with bounds for whole boxes.
 
-Every objective returns one number for a box, and the search maximises this number. It is an upper
-bound for all configurations in the box; for a single configuration, it is the exact value. Figures
-for which smaller values are better are negated here, and negated again in the result.
+Every objective returns one number for a box (see `problem`), and the search maximises it. It is an
+upper bound for all configurations in the box; for a single configuration, it is the exact value.
+Figures for which smaller values are better are negated here, and negated again in the result.
 
 For several labels, the search maximises a combination of the shares kept. Let B_t be an upper bound
 on the score for label t over a box. The share kept of label t grows with its score, so the share

@@ -235,14 +235,14 @@ class Variable(MaskVariable):
         return _refinements(np.stack([c.levels for c in self.candidates]))
 
     def coarsest(self, domain: int) -> int | None:
-        """Return the candidate that is coarser than all others of a domain; None if there is none."""
+        """Return the index of the coarsest candidate of a domain; None if not all others are finer."""
         for c in members(domain):
             if domain & ~self.finer[c] == 0:
                 return c
         return None
 
     def finest(self, domain: int) -> int | None:
-        """Return the candidate that is finer than all others of a domain; None if there is none."""
+        """Return the index of the finest candidate of a domain; None if not all others are coarser."""
         for c in members(domain):
             if domain & ~self.coarser[c] == 0:
                 return c
@@ -343,8 +343,8 @@ class SearchSpace:
         return tuple(v.full for v in self.variables)
 
     def division(self, box: Box) -> Division | None:
-        """Return the first variable with several candidates in a box, and each of these as a
-        domain; None if there is no such variable.
+        """Return the index of the first variable with several candidates in a box, and each of
+        these as a domain; None if there is no such variable.
         """
         for index, domain in enumerate(box):
             if domain & (domain - 1):
@@ -378,9 +378,11 @@ class Problem(SearchSpace):
     duplicates: tuple[str, ...]
 
     def division(self, box: Box) -> Division | None:
-        """Return the first variable of a box that has many candidates that are not comparable, with
-        `covers`; None if there is none. Such candidates together distinguish more values than any
-        single one, so a bound for the undivided domain is weak.
+        """Return the index of the first variable of a box that has many candidates that are not
+        comparable, with `covers`; None if there is none.
+
+        Such candidates together distinguish more values than any single one, so a bound for the
+        undivided domain is weak.
         """
         for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
             if covers := variable.covers(domain):

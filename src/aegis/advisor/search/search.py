@@ -1,5 +1,5 @@
 """Check the request of a search before the table is read, and search for the best admissible
-configuration among all combinations of candidate masks.
+configuration among all combinations of candidate masks. `objective` defines signed values.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Search one summary under several rules, which share scores and bounds; save a stopped search in a
-file, so that a later search can continue it.
+file, so that a later search can continue it. Boxes and signed values are those of `objective`.
 
 The file contains the best configurations, and the unsearched boxes with their bounds. Use only your
 own files: Aegis does not check the bounds.

@@ -144,8 +144,8 @@ _WITH_OPTIONS = (*ATTRIBUTE_LOSSES, NAME, Classification.name)
 
 
 def _charged_loss(text: str, problem: Problem, plan: PrivacyPlan) -> ChargedLoss:
-    """Return the loss that is summed over attributes, as written in `text`; refuse what it cannot
-    do.
+    """Return the loss that `text` names, such as `loss(mean=geometric)`. Raise `PolicyError` if an
+    option is not allowed, a candidate adds noise, or the summary has no counts of single values.
     """
     _refuse_noise(text, problem)
     _refuse_withheld(text, problem)
@@ -163,7 +163,9 @@ def _height(text: str, problem: Problem, plan: PrivacyPlan) -> Additive:  # noqa
 def _over_classes(
     loss: Callable[[Problem, PrivacyPlan, Any, str], ClassLoss], read: Callable[[str], Any]
 ) -> Callable[[str, Problem, PrivacyPlan], ClassLoss]:
-    """Return a function that makes the `loss` over classes whose options `read` reads."""
+    """Return a function that makes a loss over equivalence classes. `loss` is its Python class, and
+    `read` reads its options from its name.
+    """
 
     def build(text: str, problem: Problem, plan: PrivacyPlan) -> ClassLoss:
         _refuse_noise(text, problem)
@@ -176,7 +178,7 @@ def _over_classes(
 def _classification(
     problem: Problem, plan: PrivacyPlan, charges: LabelCharges, name: str
 ) -> Classification:
-    """Return the classification metric; if the label is a quasi-identifier, of masked labels."""
+    """Return the classification metric; for a label that is a quasi-identifier, of masked labels."""
     frequency = problem.summary.frequency
     masked = frequency is not None and frequency.label in frequency.quasi
     metric = ShownClassification if masked else Classification

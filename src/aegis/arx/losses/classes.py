@@ -83,7 +83,7 @@ class ClassLoss(Objective):
         """Return a lower bound over a box: the loss of its finest masks without suppression."""
 
     def _require_frequency(self) -> FrequencyTable:
-        """Return the frequency table; refuse a summary where it was too large."""
+        """Return the frequency table; raise `PolicyError` if it was too large for the summary."""
         frequency = self._problem.summary.frequency
         if frequency is None:
             raise PolicyError(
@@ -252,11 +252,13 @@ class LabelLoss(ClassLoss):
         return self._leasts[key]
 
     def _bounded(self, joint: Floats) -> float:
-        """Return a lower bound for all unions of n groups with the labels `joint`, shape (C, n)."""
+        """Return a lower bound of the loss of all releases whose classes are unions of n groups of
+        rows. `joint` has the rows by label and group, shape (C, n).
+        """
         return self._loss(joint, np.zeros(self._classes))
 
     def _joint(self, ids: Integers, space: int) -> Floats:
-        """Return the rows by label and class, shape (C, space), for the class `ids` of cells."""
+        """Return the rows by label and class, shape (C, space); `ids` has the class of each cell."""
         cells = self._label * space
         cells += ids
         counts = np.bincount(cells, self._weights, space * self._classes)
@@ -264,8 +266,8 @@ class LabelLoss(ClassLoss):
 
     @abstractmethod
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        """Return the loss for labels of released classes, shape (C, n), and of suppressed rows,
-        (C,).
+        """Return the loss of a release: `joint` has the released rows by label and class, shape (C,
+        n), and `suppressed` the suppressed rows by label, shape (C,).
         """
 
 
@@ -335,8 +337,9 @@ Groups = Mapping[str, Integers]
 
 
 class AreaLoss(ClassLoss):
-    """A loss that depends on the area of each released row: how many combinations of original values
-    (leaves of the hierarchies) it may represent. Areas are logarithms, because products overflow.
+    """A loss that depends on the area of each released row: how many combinations of original
+    values (leaves of the hierarchies) it may represent. Areas are computed as logarithms, because
+    products over many attributes overflow.
     """
 
     def __init__(
@@ -362,8 +365,8 @@ class AreaLoss(ClassLoss):
 
     @abstractmethod
     def _loss(self, groups: Groups, cell_bits: Floats, kept_cells: Flags) -> float:
-        """Return the loss for the group of each value by quasi-identifier, log2 of the area of each cell,
-        and whether the release keeps it, shape (cells,) both.
+        """Return the loss for the group of each value (`groups`, by quasi-identifier), log2 of the
+        area of each cell, and whether the release keeps the cell.
         """
 
 
@@ -462,7 +465,7 @@ class ShownClassification(Classification):
         return float(class_charges.sum())
 
     def _hidden(self, label: Integers) -> float:
-        """Return the share of label values that a mask hides: (V - v) / (V - 1), 0 to 1."""
+        """Return which share of V label values is hidden if v are shown: (V - v) / (V - 1), 0 to 1."""
         if self._classes < 2:
             return 0.0
         return 1 - (len(np.unique(label[: self._classes])) - 1) / (self._classes - 1)

@@ -4,7 +4,8 @@ bounds if some rows are known to be suppressed.
 Let R be the rows that a configuration suppresses. If a rule is monotone under suppression, every
 finer configuration suppresses R, too. In each attribute, these rows have the cost of suppression.
 So if R is known, the loss of every finer configuration is at least a certain sum over attributes.
-Each term of this sum depends only on the mask of the attribute.
+Each term of this sum depends only on the mask of the attribute. R is given by its cells, the
+combinations of values in the frequency table. A box is a set of configurations.
 
 If suppressed rows were not charged, suppressing all rows would give the smallest loss. As in ARX, a
 suppressed row has the value "*" in every attribute (Prasser, Kohlmayer, Kuhn, A generic method for
@@ -82,7 +83,9 @@ class Separable:
         return float(np.log1p(loss)) if self._mean is Mean.GEOMETRIC else loss
 
     def scaled(self, lost: Floats) -> Floats:
-        """Return the term of each candidate in the sum, shape (n,), from its loss."""
+        """Return the term of each candidate in the sum, shape (n,), from its loss (for a geometric
+        mean, from log(1 + loss)). Means divide it by the number of attributes.
+        """
         if self._mean is Mean.SUM:
             return lost
         return (np.log1p(lost) if self._mean is Mean.GEOMETRIC else lost) / self._counted
@@ -116,8 +119,8 @@ class LostRows:
         )
 
     def parts(self, lost: Places) -> list[Floats]:
-        """Return these bounds by attribute, shape (n,) each, for the suppressed cells `lost`
-        (indices).
+        """Return, for each attribute, a lower bound of the loss of each of its n candidates, shape
+        (n,), if the cells with the indices `lost` are suppressed.
         """
         places = self._places[lost]
         weights = np.repeat(self._weights[lost], places.shape[1])
@@ -179,7 +182,7 @@ def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:
-    """Return the level of a mask, as of `_level`."""
+    """Return the level of a mask in its hierarchy or, without one, its rank (see `_level`)."""
     return float(_level(attribute, candidate)[0])
 
 
@@ -225,7 +228,9 @@ class AttributeLoss:
     def beyond(
         self, attribute: AttributeSummary, candidate: Candidate, suppressed_rows: Floats
     ) -> float:
-        """Return what suppressed rows, by value, shape (V,), add to the loss by the mask."""
+        """Return how much loss suppressed rows add to the loss by the mask; `suppressed_rows` has
+        their number by value, shape (V,).
+        """
         if self.charge is not None:
             return self.charge(attribute, candidate, suppressed_rows)
         return float((suppressed_rows * self.beyond_per_value(attribute, candidate)).sum())
@@ -348,7 +353,9 @@ class ChargedLoss(ClassLoss):
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
-        """Return a function from a variable to its suppressed rows by value, shape (V,)."""
+        """Return a function that counts the rows with each value of a variable that a configuration
+        suppresses, shape (V,).
+        """
         frequency = self._problem.summary.frequency
         if frequency is None:
             classes = self._plan.classes(self._problem.choice(box))
@@ -390,7 +397,9 @@ def nu_entropy_charge(
     candidate: Candidate,
     suppressed_rows: Floats,
 ) -> float:
-    """Return the further bits that are lost if these rows by value, shape (V,), show "*"."""
+    """Return how many bits are lost beyond those that the mask hides if suppressed rows show "*";
+    `suppressed_rows` has their number by value, shape (V,).
+    """
     groups = np.bincount(candidate.groups, weights=suppressed_rows)
     groups = groups[groups > 0]
     total = groups.sum()

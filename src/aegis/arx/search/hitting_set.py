@@ -137,7 +137,9 @@ class ListingSearch(BranchAndBound):
         self._at_work = OpenBox(bound, self.problem.root, tight=False)
 
     def _sift(self, listing: Listing) -> bool:
-        """Check what is listed below the limit, or most of a sample; return whether that was all."""
+        """Check the listed configurations whose loss is below the limit. If there are too many,
+        check most of a random sample. Return whether all were checked.
+        """
         refused_count = len(self._refused)
         leftover = listing.leftover(self._refused, self._limit(), self._random, self._go_on)
         self._prove(leftover.least)
@@ -152,9 +154,9 @@ class ListingSearch(BranchAndBound):
         return True
 
     def _opened(self, chosen: Chosen, sums: Floats, refused_count: int) -> OpenList:
-        """Return the list of configurations that are not known to be refused or above the limit.
-
-        `chosen` already leaves out what refines the first `refused_count` refused ones.
+        """Return the list of those configurations in `chosen` that are not known to be refused, and
+        whose lower bounds of the loss (`sums`) are below the limit. `chosen` already leaves out
+        what refines the first `refused_count` refused configurations.
         """
         window = OpenList(chosen, sums, self._refines)
         for node in self._refused[refused_count:]:
@@ -209,8 +211,8 @@ class ListingSearch(BranchAndBound):
         node: Node,
         steps: Sequence[dict[int, list[Coarsening]]],
     ) -> None:
-        """Check the configuration at `index`, and remove what this rules out from the list. If a coarser
-        one, by some `steps`, fails instead, more is ruled out.
+        """Check the configuration at `index`, and remove from the list what this rules out. If one
+        that is coarser by some `steps` is checked instead and fails, more is ruled out.
         """
         learned = self._coarsened(node, steps)
         if learned is None:
@@ -289,7 +291,9 @@ class ListingSearch(BranchAndBound):
         return sorted(way, key=lambda step: -step[0])
 
     def _steps(self, window: OpenList) -> list[dict[int, list[Coarsening]]]:
-        """Return the steps from each candidate, worth more the more open configurations they cover."""
+        """Return the steps from each candidate of each attribute to ever coarser ones. A step is
+        worth more if more open configurations refine the coarser candidate.
+        """
         steps = []
         pairs = zip(self.problem.variables, window.shares(), self._entropies, strict=True)
         for index, (variable, shares, entropies) in enumerate(pairs):
@@ -306,11 +310,10 @@ class ListingSearch(BranchAndBound):
 def _ascent(
     variable: MaskVariable, index: int, start: int, logs: Floats, entropies: Floats
 ) -> Iterator[Coarsening]:
-    """Yield steps from the candidate `start` to the coarsest one, each to the candidate that covers most
-    for the growth of the classes.
-
-    `logs` has the logarithm of the share of open configurations that refine each candidate, and
-    `entropies` the entropy of its groups, in nats.
+    """Yield steps from the candidate `start` to the coarsest one, each to the candidate that covers
+    most open configurations relative to the growth of the classes. `logs` has the logarithm of the
+    share of open configurations that refine each candidate, and `entropies` the entropy of its
+    groups, in nats.
     """
     current = start
     last = math.inf
@@ -352,8 +355,8 @@ def _refines(variable: Variable) -> Flags:
 
 
 def _entropies(variable: Variable, cells: RuleCells) -> Floats:
-    """Return the entropy of the rows over each candidate's groups, in nats, shape (n,); 0 outside
-    classes.
+    """Return the entropy of the rows over each candidate's groups, in nats, shape (n,); 0 for an
+    attribute that forms no classes.
     """
     entropies = np.zeros(len(variable.candidates))
     if not variable.quasi:
@@ -367,12 +370,16 @@ def _entropies(variable: Variable, cells: RuleCells) -> Floats:
 
 @dataclass(frozen=True)
 class HittingSets:
-    """A search strategy that lists configurations with a small loss, and strikes refused ones."""
+    """A search strategy that lists configurations with a small loss, and strikes those that the
+    rule refuses, with all finer ones.
+    """
 
     name: str = "hitting-sets"
 
     def suits(self, problem: Problem, objective: Objective, feasibility: Feasibility) -> bool:
-        """Return whether there are many combinations, a loss by attributes, and a rule on sizes."""
+        """Return whether a search has many combinations, a loss that is summed over attributes, and
+        a rule that limits only class sizes.
+        """
         if not isinstance(feasibility, InMemory) or not objective.follows_rule:
             return False
         sums = isinstance(objective, ChargedLoss) and objective.separates
@@ -389,7 +396,9 @@ class HittingSets:
         step: Step,
         start: tuple[Box, ...],
     ) -> Found:
-        """Return the `top` configurations with the least losses, proven unless `clock` ends it."""
+        """Return the `top` configurations with the least losses, with a proof; if `clock` ends the
+        search before, the best ones so far. The configurations in `start` are tried first.
+        """
         if not isinstance(feasibility, InMemory) or not isinstance(objective, ChargedLoss):
             raise InternalError("This search is for sums of losses.")
         return ListingSearch(

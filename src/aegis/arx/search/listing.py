@@ -116,7 +116,9 @@ class Listing:
     def parts(
         self, refused: Sequence[Sequence[int]], limit: float
     ) -> Iterator[tuple[Chosen, Floats]]:
-        """Yield all such configurations in parts: candidates, shape (n, m), and losses, (n,)."""
+        """Yield the configurations that refine no `refused` one and whose loss is below `limit`, in
+        parts of n configurations: candidates, shape (n, m), and losses, shape (n,).
+        """
         for words in self._words(refused, limit):
             part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
             for number in np.unique(part).tolist():
@@ -124,7 +126,9 @@ class Listing:
                 yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
     def _unpacked(self, blocks: Sequence[Words]) -> tuple[Chosen, Floats]:
-        """Return the configurations whose bits are set in the words, by ascending loss."""
+        """Return the configurations whose bits are set in the words `blocks`, as a part of `parts`,
+        by ascending loss.
+        """
         rows, columns, words = (
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in blocks)]),
             np.concatenate([np.zeros(0, dtype=np.int64), *(each[1] for each in blocks)]),
@@ -139,7 +143,9 @@ class Listing:
         return chosen, sums[order]
 
     def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
-        """Yield all such configurations as set bits: rows, columns of words, and the words."""
+        """Yield the configurations of `parts` as set bits: rows and columns of words of 64 bits in
+        the matrix, and these words.
+        """
         shape = [len(order) for order in self._orders]
         nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)
         strides = np.cumprod([1, *shape[:0:-1]])[::-1][: len(shape)]
@@ -299,7 +305,9 @@ class OpenList:
         self._alive[index // 64] &= ~np.uint64(1 << (index % 64))
 
     def raise_to(self, some: Bits, parts: Sequence[Floats], limit: float) -> None:
-        """Raise the bounds of the configurations in `some` to `parts`; drop those above `limit`."""
+        """Raise the lower bounds of the configurations in `some` to the sums of `parts`, which has
+        a figure for each candidate of each attribute. Remove those whose bound reaches `limit`.
+        """
         places = np.flatnonzero(np.unpackbits(some.view(np.uint8), bitorder="little"))
         chosen = self.chosen[places]
         sums = np.zeros(len(places))
@@ -367,7 +375,7 @@ class SmallClasses:
         self._undivided = cells.undivided()
 
     def lost(self, node: Node, room: int) -> Ints | None:
-        """Return the cells in too small classes; None if they have more than `room` rows."""
+        """Return the indices of cells in too small classes; None if these have over `room` rows."""
         halves = self._halves(self._quasi)
         ids, space = self._undivided
         for half in halves:
@@ -384,13 +392,15 @@ class SmallClasses:
         return None if rows > room + 0.5 else np.flatnonzero(small[ids])
 
     def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Return the class of each cell by `some` attributes, and a number above all."""
+        """Return the class of each cell if only the attributes `some`, with the candidates `node`,
+        form classes, and a number above all classes.
+        """
         if len(some) == 1:
             return self._corner_classes.cell_groups((some[0], 1 << node[0]))
         return self._cached_classes.get((some, node), lambda: self._halved(some, node))
 
     def _halved(self, some: tuple[int, ...], node: Node) -> tuple[Ints, int]:
-        """Return the same for several attributes, from both halves of them."""
+        """Return `_classes` of several attributes, from those of both halves of them."""
         first, second = self._halves(some)
         ids, space = self._classes(first, node[::2])
         codes, size = self._classes(second, node[1::2])

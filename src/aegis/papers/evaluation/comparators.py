@@ -74,7 +74,9 @@ class Reconstructed:
         return self._fitted[key]
 
     def table(self, attribute: AttributeSummary, candidate: Candidate, seed: int) -> Ints:
-        """Return whole counts, shape (V, C): drawn, or fitted and rounded cell by cell."""
+        """Return estimated counts as whole numbers, shape (V, C): drawn, or fitted and then rounded
+        at random, each cell separately, so that totals change.
+        """
         if self.sampled and self.records:
             return drawn_records(attribute.joint, candidate.groups, seed=seed)
         if self.sampled:
@@ -152,7 +154,9 @@ def mascara(scorer: Scorer, choice: Choice) -> float:
 
 
 def spread_divergence(counts: Integers, groups: Integers) -> float:
-    """Return KL(P||Q) in bits, of counts from counts spread equally in each group."""
+    """Return the divergence KL(P||Q) in bits. P is the distribution of `counts`, and Q the same
+    after the counts of each group are spread equally.
+    """
     rows = counts.astype(np.float64)
     sizes = np.bincount(groups)
     spread = (np.bincount(groups, weights=rows) / np.maximum(sizes, 1))[groups]

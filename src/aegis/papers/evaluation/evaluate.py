@@ -159,7 +159,7 @@ def _judged(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[Judged, ...]:
-    """Score by every measure and, for classes without weights, by comparators."""
+    """Score the configurations by every measure and, for classes without weights, by comparators."""
     judged = judge(scorer, choices, progress)
     if not policy.label.is_number and policy.weight is None:
         judged += compare(
@@ -319,7 +319,9 @@ def _train_all(
     request: EvaluationRequest,
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
-    """Train all; return the results in a fixed order, and how many came from the store."""
+    """Train each model on each configuration, release and split. Return the results in a fixed
+    order, and how many came from the store.
+    """
     total = (len(choices) + len(releases)) * len(models) * len(splits)
     stored_trainings: list[Training] = []
     done: list[Training] = []

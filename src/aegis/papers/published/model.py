@@ -83,7 +83,9 @@ class Published:
         return tuple(dict.fromkeys(named))
 
     def joint(self, name: str, attribute: str) -> MaskedJoint | None:
-        """Return a table's counts with the raw values of masked ones; None if unknown."""
+        """Return a table's rows by masked value and class, with the raw values that each masked
+        value may represent; None if these are not known.
+        """
         summary = self.tables[name].attributes[attribute]
         domain = self.domain(attribute)
         labels = summary.unmasked.labels

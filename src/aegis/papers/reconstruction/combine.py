@@ -1,6 +1,6 @@
 """Reconstruct joint counts from those of all candidate masks of an attribute (method
-`all-evidence`); for ordered attributes, also by a smooth curve, if it predicts the known counts
-(method `smooth`).
+`all-evidence`), by iterative proportional fitting (IPF); for ordered attributes, also by a smooth
+curve, if it predicts the known counts (method `smooth`). An atom is an unmasked value.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
 
 
 def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
-    """Divide atoms into blocks that all groupings keep together; return blocks and their number."""
+    """Divide atoms into blocks: two atoms are in one block if all groupings put them together.
+    Return the block of each atom, and the number of blocks.
+    """
     block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
     blocks = 1
     for codes in groupings:
@@ -172,7 +174,9 @@ def _fit_blocks(
     max_sweeps: int,
     progress: Progress,
 ) -> Reconstruction:
-    """Estimate the rows by block (values that no mask distinguishes) and class, by IPF if need be."""
+    """Estimate the rows by block (values that no mask distinguishes) and class; IPF for several
+    masks.
+    """
     leader = np.zeros(blocks, dtype=np.int64)
     leader[block] = np.arange(len(block))
     if len(masks) == 1:
@@ -386,7 +390,9 @@ class _KnownCounts:
         return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
 
     def put(self, fits: Sequence[SmoothFit | None], weight: float, table: Floats) -> Floats:
-        """Return `table` with ordered values blended with the curves; as it is without curves."""
+        """Return a copy of `table` in which the result of `blend` replaces the counts of ordered
+        values. Without curves, return `table`.
+        """
         if not fits:
             return table
         seed = table.copy()
@@ -460,7 +466,7 @@ def _meet(
     max_sweeps: int,
     progress: Progress,
 ) -> tuple[Floats, Reconstruction]:
-    """Scale the smooth `seed` by IPF to all known counts; return it and the fit."""
+    """Scale the smooth `seed` by IPF to all known counts; return the table, and how it was fitted."""
     # An intensity may underflow where the joint still has rows: a trace keeps the cell open.
     trace = 1e-12 * evidence.rows / seed.size
     positive = np.maximum(seed, trace)

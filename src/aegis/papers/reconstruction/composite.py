@@ -212,7 +212,9 @@ class _Model:
         return solution
 
     def _penalised(self, information: Floats, penalty: float) -> tuple[Floats, float]:
-        """Return the matrix of the normal equations, and the multiple of I that makes it definite."""
+        """Return the matrix of the penalised normal equations, and which multiple of the identity
+        was added to make it positive definite.
+        """
         matrix = information + penalty * self.roughness
         ridge = float(1e-9 * np.trace(information) / len(matrix) + 1e-13 * penalty)
         matrix[np.diag_indices_from(matrix)] += ridge

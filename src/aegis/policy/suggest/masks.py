@@ -104,7 +104,7 @@ def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
 
 
 def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
-    """Return `identity`, or coarser masks if nearly every row has another value."""
+    """Return candidates: `identity`, or coarser masks if nearly every row has a different value."""
     identity = parse_mask("identity")
     rounded = _rounded(facts)
     if _risky(facts) and is_amount(facts):

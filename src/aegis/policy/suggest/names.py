@@ -314,7 +314,7 @@ def names_codes(name: str) -> bool:
 
 
 def names_survey_weight(name: str) -> bool:
-    """Return whether a name says survey weight, unlike the weight of a body."""
+    """Return whether a name says survey weights, not weights of bodies or things (`birth_weight`)."""
     words = set(read_words(name).bare)
     if any(word.startswith(start) for word in words for start in word_list("survey_weight_stems")):
         return True
@@ -490,7 +490,9 @@ def find_fixed(
 def _single_shares(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
 ) -> dict[tuple[str, str], float]:
-    """Return the share of a key's repeated values with one trait, where this cannot be chance."""
+    """Return the share of a key's repeated values that have a single trait, by the names of key and
+    trait. Pairs of which so few values repeat that this may be chance are left out.
+    """
     tried = {
         key: [trait for trait in traits if trait.name != key and trait.distinct * FINER <= distinct]
         for key, distinct in keys.items()

@@ -335,7 +335,9 @@ def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
 
 
 def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
-    """Return the profiles, changed for copies and squares of quasi-identifiers."""
+    """Return the profiles, changed for columns that reveal a quasi-identifier: copies become
+    quasi-identifiers or get a question, and squares get the role *ignore*.
+    """
     quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
     twins = find_twins(source, quasi, _outside(profiles))
     changed = dict(profiles)
@@ -370,7 +372,9 @@ def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[s
 def _with_questions(
     source: Source, profiles: Mapping[str, ColumnProfile]
 ) -> tuple[dict[str, ColumnProfile], str]:
-    """Return the profiles with questions on unmasked columns that together make many rows unique."""
+    """Return the profiles with questions on unmasked columns that together make many rows unique,
+    and these questions as one sentence.
+    """
     as_they_are = {n: p for n, p in profiles.items() if "identity" in map(str, p.masks)}
     identifying = find_identifying(source, _outside(as_they_are))
     if identifying is None:
@@ -457,7 +461,9 @@ def _with_warnings(
     facts: Mapping[str, ColumnFacts],
     profiles: Mapping[str, ColumnProfile],
 ) -> tuple[Label, ColumnProfile]:
-    """Return the label and its profile, with warnings of copies and of one dominant row."""
+    """Return the label and its profile, with warnings if another column repeats the label, or if
+    most of its variance comes from one row.
+    """
     warnings = [profile.warning] if profile.warning else []
     if label.is_number:
         share = one_row_share(source, profile.facts)

@@ -206,7 +206,9 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
 
 def doubt_of(facts: ColumnFacts) -> str | None:
-    """Return why the values of a quasi-identifier may identify persons; releases then hide them."""
+    """Return why the values of a quasi-identifier may identify persons, or None. Until you answer,
+    a release does not show such values.
+    """
     return _doubt(facts) if _may_be_doubted(facts) else None
 
 
@@ -218,7 +220,9 @@ def _may_be_doubted(facts: ColumnFacts) -> bool:
 
 
 def _missing_code(facts: ColumnFacts) -> int | None:
-    """Return a usual code for unknown values, in 1 % of the rows or more, if all else is >= 0."""
+    """Return the smallest number if it is a usual code for unknown values, in 1 % of the rows or
+    more, and other quantiles are not negative; else None.
+    """
     quantiles = sorted((facts.quantiles or {}).items())
     if not quantiles or facts.low not in MISSING_CODES or quantiles[0][1] != facts.low:
         return None
@@ -282,14 +286,16 @@ def _doubt_of_texts(facts: ColumnFacts) -> str | None:
 
 
 def _look_like_names(facts: ColumnFacts) -> bool:
-    """Return whether nearly all texts look like names of persons; of short ones, many must."""
+    """Return whether nearly all texts look like names of persons; short texts must also be many."""
     short = facts.lengths is None or facts.lengths[1] <= LONGEST_WORD
     enough = facts.distinct >= (MANY_VALUES if short else FEWEST_KEYS)
     return enough and facts.shape("person") > NEARLY_ALL and not names_thing(facts.spoken)
 
 
 def _numbers_few_rows(facts: ColumnFacts) -> bool:
-    """Return whether whole numbers count from 0 or 1, each in a few and as many rows."""
+    """Return whether a column has all whole numbers from 0 or 1 to some number, each in a few rows
+    and about as often, and its name has no other meaning.
+    """
     return (
         facts.integral
         and facts.low in (0, 1)
@@ -303,7 +309,7 @@ def _numbers_few_rows(facts: ColumnFacts) -> bool:
 
 
 def _has_many_keys(facts: ColumnFacts) -> bool:
-    """Return whether a name ends in a word for a key, not of a thing, and values are many."""
+    """Return whether values are many, and the name ends in a word for a key, but not of a thing."""
     concept = facts.concept
     keys = concept is not None and concept.weak and concept.role is Role.IDENTIFIER
     many = (facts.integral or facts.kind is Kind.TEXT) and facts.distinct >= MANY_VALUES
@@ -311,7 +317,7 @@ def _has_many_keys(facts: ColumnFacts) -> bool:
 
 
 def _bears_names(facts: ColumnFacts) -> bool:
-    """Return whether a name says names of persons (`Vorname`); `name` alone may be of anything."""
+    """Return whether a name says that values are names of persons (`Vorname`), unlike `name` alone."""
     concept = facts.concept
     alone = facts.spoken.strip().lower() in word_list("name")
     return concept is not None and concept.name == PERSON_NAME and not alone
@@ -359,7 +365,9 @@ def is_numbered_date(facts: ColumnFacts) -> bool:
 
 
 def _counts_from_a_date(facts: ColumnFacts) -> bool:
-    """Return whether numbers are days or seconds since a date by name, unlike `spent_to_date`."""
+    """Return whether a column of dates, by name but not an amount until one (`spent_to_date`), has
+    many numbers: days or seconds since some date.
+    """
     dated = (
         names_moment(facts.spoken)
         and " to date" not in f" {' '.join(read_words(facts.spoken).bare)}"
@@ -383,7 +391,7 @@ def _reads_as(text: str, form: str) -> bool:
 
 
 def _is_date_part(facts: ColumnFacts) -> bool:
-    """Return whether values are months or weekdays by name, or all months or days by number."""
+    """Return whether values are months or weekdays by name, or by number if the column is named so."""
     if facts.kind is Kind.TEXT:
         named = sum(_names_part_of_date(text) for text, _ in facts.frequent)
         return named >= max(FEWEST_NAMES, len(facts.frequent) - MOST_CODES)
@@ -536,7 +544,9 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
 
 
 def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return why a column with one sex, race or birth date for each value identifies persons."""
+    """Return why a column identifies persons, because each value has one sex, race or birth date;
+    None if it does not, or if its name has a known meaning (`concept`).
+    """
     if concept is not None or not facts.fixes:
         return None
     return (
@@ -607,7 +617,7 @@ def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:
 
 
 def _numbers_every_row(facts: ColumnFacts) -> bool:
-    """Return whether, by name, it numbers persons or records, and each row has its own."""
+    """Return whether a column, by name, numbers persons or records, and each row has its own."""
     concept = facts.concept
     number = concept is not None and (concept.name == NUMBER or concept.weak)
     return number and _numbers_rows(facts) and facts.distinct == facts.rows
@@ -629,7 +639,9 @@ class PersonEvidence(IntEnum):
 
 
 def person_evidence(facts: ColumnFacts) -> PersonEvidence:
-    """Return how certain it is; if certain, the rule can count persons by the column."""
+    """Return how certain it is that an identifier is of persons. If it is certain, the rule can
+    count persons by it.
+    """
     repeats = 2 <= facts.distinct <= (1 - REPEATED) * facts.values
     # A class counts all its rows without a key as one person: it never has fewer persons than that.
     if not repeats or facts.nulls > PARTLY * facts.rows or names_moment(facts.spoken):

@@ -298,7 +298,9 @@ def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> boo
 
 
 def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: int) -> bool:
-    """Try up to `depth` exchanges that raise the lowest entropy `number`; keep them if they pay."""
+    """Try a chain of up to `depth` exchanges that raise the lowest entropy of the sensitive
+    attribute at `number`. If it lowers the objective, keep it and return True; otherwise undo it.
+    """
     before = _value(objective, state)
     done: list[tuple[Exchange, int]] = []
     while len(done) < depth:
@@ -385,9 +387,8 @@ def _scores(
     caps: list[float],
 ) -> Floats:
     """Return the approximate objective after each exchange, shape (M,): a record of `joining` joins
-    `cluster`, and `leaving` (None: no record) leaves it.
-
-    The lowest entropy is taken to be that of `cluster`, but at most `caps`.
+    `cluster`, `leaving` (None: no record) leaves it, and the loss changes by `changes`. The lowest
+    entropy is taken to be that of `cluster`, but at most `caps`.
     """
     scores = objective.infidelity(np.maximum(state.loss + changes, 0.0))
     for number, table in enumerate(state.sensitive_counts):

@@ -145,7 +145,7 @@ class State:
         return total
 
     def costs_of_adding(self, combinations: Ints) -> Floats:
-        """Return the loss if a record of each combination joins each cluster, shape (D, C)."""
+        """Return how much the loss rises if one of each combination joins each cluster, (D, C)."""
         rows = self.instance.first[combinations]
         total = self._coordinate_distances(rows)
         total *= self.sizes / (self.sizes + 1)
@@ -237,7 +237,9 @@ class State:
         return change
 
     def _unmatched(self, number: int, source: int, code: int) -> float:
-        """Return the change of mismatches, 0 or -1, if a record with `code` leaves `source`."""
+        """Return the change of mismatches, 0 or -1, if a record with `code` leaves `source`. A
+        mismatch is a record that does not have the most frequent code of its cluster.
+        """
         at_top = self.counts[number][source, code] == self.tops[number][source]
         return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
 

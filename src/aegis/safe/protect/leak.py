@@ -240,7 +240,7 @@ def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakA
 
 
 def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
-    """Yield the cells with few rows of every part of the summary that has counts."""
+    """Yield how many cells have few rows, for every part of the summary that has counts."""
     every = list(summary.all_attributes)
     yield part_of("label tables", [a.joint for a in every], threshold)
     withheld = [

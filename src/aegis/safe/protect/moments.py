@@ -95,7 +95,9 @@ def sensitivity_of_rows(longest: float, attributes: int) -> float:
 
 
 def sensitivity_of_blocks(longest: Sequence[float]) -> float:
-    """Return the same if the codes of attribute i have a squared length of at most `longest[i]`."""
+    """Return `sensitivity_of_rows` if the codes of each attribute i have their own limit,
+    `longest[i]`.
+    """
     total = sum(longest)
     return math.sqrt(max((total * total - sum(v * v for v in longest)) / 2.0, 0.0))
 

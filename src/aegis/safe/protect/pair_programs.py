@@ -161,10 +161,9 @@ class SmallPrograms:
 def solved(
     aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, integers: bool = False
 ) -> Floats | None:
-    """Return the counts within all bounds that minimise their dot product with `aim`; None if none are.
-
-    Each count is within `low` and `high`, and `sums` (a matrix; None: no such bounds) times the counts
-    within `least` and `most`. With `integers`, counts are whole numbers.
+    """Return the counts within all bounds that minimise their dot product with `aim`; None if there
+    are none. Each count is within `low` and `high`, and `sums` (a matrix; None: no such bounds)
+    times the counts within `least` and `most`. With `integers`, counts are whole numbers.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

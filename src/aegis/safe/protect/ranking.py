@@ -299,7 +299,7 @@ def _warnings(
 
 
 def _other_masks(summary: ProtectedSummary, choice: Choice) -> list[tuple[str, Mask, Choice]]:
-    """Return the choices that differ from `choice` in one attribute, with it and its other mask."""
+    """Return the choices that differ from `choice` in one attribute, with this and its other mask."""
     return [
         (attribute.name, candidate.declared, (*choice[:i], index, *choice[i + 1 :]))
         for i, attribute in enumerate(summary.all_attributes)
@@ -387,7 +387,9 @@ class FromTables(_Estimated):
 
 
 class FromCodes(_Estimated):
-    """A score that also uses moments; it has no bound, so `bounded` means that all are scored."""
+    """A score that also uses moments. It has no upper bound: if there are few configurations
+    (`bounded`), branch and bound scores all.
+    """
 
     divides = True
 
@@ -400,7 +402,7 @@ class FromCodes(_Estimated):
 
 
 class RuleByVerdicts:
-    """Admits what the owner states to meet the rule; if nothing is stated, all."""
+    """Admits the configurations that meet the rule, as the owner states; all, if nothing is stated."""
 
     def __init__(self, summary: ProtectedSummary) -> None:
         self._summary = summary
@@ -413,7 +415,9 @@ class RuleByVerdicts:
                 bits[index] |= 1 << number
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates of no admitted configuration; None if it has none."""
+        """Return the box without the candidates that only configurations which are not admitted
+        have; None if no configuration is admitted.
+        """
         if not self._summary.verdicts:
             return box
         pairs = [(bits, members(domain)) for bits, domain in zip(self._having, box, strict=True)]
@@ -580,7 +584,9 @@ def _range(
 def _under_estimate(
     figures: SearchFigures, rule: RuleByVerdicts | RuleByEstimate, *, by_estimate: bool
 ) -> SearchFigures:
-    """Return the figures; if an estimate chose what was searched, without proof and with a note."""
+    """Return the figures. If an estimate decided which combinations were searched, they claim no
+    proof, and a note says so.
+    """
     if not by_estimate:
         return figures
     if isinstance(rule, RuleByVerdicts):

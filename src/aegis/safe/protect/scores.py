@@ -142,7 +142,7 @@ class ProtectedScorer:
         return np.where(moments.matrix != 0, upper + upper.T, 0.0)
 
     def masked(self, index: int, mask: int) -> MaskedAttribute:
-        """Return the association of the attribute `index` under a mask, or `FINEST`."""
+        """Return how an attribute is associated with the label under a mask (`FINEST`: unmasked)."""
         key = (index, mask)
         if key not in self._masked_attributes:
             self._masked_attributes[key] = self._mask(index, mask)
@@ -223,7 +223,9 @@ class ProtectedScorer:
         )
 
     def _correlations(self, choice: Choice) -> Floats:
-        """Return the positive definite correlations between the main directions."""
+        """Return the correlations between the main directions in which the masked attributes are
+        associated with the label, made positive definite.
+        """
         keys = tuple(enumerate(choice))
         if not self._columns.keys() >= set(keys):
             every = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from fastapi import Depends, Form
@@ -168,10 +169,10 @@ def ledger(identifier: str, call: CallOf) -> Response:
 
 
 def _key(text: str) -> str:
-    """Return a public key in hexadecimal, which a person gives so or as the text of a PEM file."""
+    """Return a public key in hexadecimal from the text of a PEM file; any other text unchanged."""
     try:
         key = load_pem_public_key(text.encode())
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         return text.strip()
     return key.public_bytes_raw().hex() if isinstance(key, Ed25519PublicKey) else text.strip()
 
