@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -563,3 +564,5 @@ class Named:
 def test_paths_of_other_libraries(tmp_path: Path) -> None:
     pq.write_table(arrow(), tmp_path / "people.parquet")
     assert rows(Named(tmp_path / "people.parquet")) == ROWS
+    [entry] = os.scandir(os.fsencode(tmp_path))  # its path is bytes
+    assert rows(entry) == ROWS

@@ -163,11 +163,9 @@ def _problem_of(error: Exception) -> tuple[int, str, str, str]:
             hint = "Send JSON, with the header Content-Type: application/json."
         return 422, "Invalid", f"Not as expected: {wrong}.", hint
     if isinstance(error, HTTPException):
-        hint = (
-            "Check what you sent."
-            if error.status_code == 400
-            else "Check the address and the method."
-        )
+        hint = "Check the address and the method."
+        if error.status_code == 400:
+            hint = "Check what you sent."
         return error.status_code, str(error.detail), f"{error.detail}.", hint
     if isinstance(error, DataError):
         return 422, title, "A value cannot be stored.", "Leave out control characters."

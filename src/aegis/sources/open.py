@@ -93,7 +93,7 @@ def open_table(
     if isinstance(table, Source):
         return table
     if isinstance(table, os.PathLike):
-        table = Path(table)
+        table = Path(os.fsdecode(table))
     if is_of_spark(table, "DataFrame"):  # also one of pandas on Spark
         return open_frame(table)
     if engine not in (None, "duckdb"):
