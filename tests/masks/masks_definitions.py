@@ -59,9 +59,11 @@ def _level(mask: Any, value: Any) -> str:
 
 
 def _compose(mask: Any, value: Any) -> Any:
-    for part in mask.masks:
-        value = SHOWN[part.name](part, value)
-    return value
+    """Return what a top code and then intervals show: the interval of the bound has no upper end."""
+    top, intervals = mask.masks
+    shown = SHOWN["bucketize"](intervals, SHOWN["top_code"](top, value))
+    last = SHOWN["bucketize"](intervals, top.at)
+    return f"{last.partition(', ')[0]}, inf[" if shown == last else shown
 
 
 KEY = "0123456789abcdef"

@@ -205,6 +205,7 @@ def test_construction_validates_too():
         (Bucketize(10), Kind.TEXT, "works on: integer, number"),
         (Blur(keep=1), Kind.DATE, "works on: integer, text"),
         (Truncate("day"), Kind.INTEGER, "works on: date"),
+        (Truncate("day"), Kind.TEXT, "save the table as CSV"),
         (TopCode(0.5), Kind.INTEGER, "Give a whole number"),
         (Compose((Bucketize(10), TopCode(5))), Kind.INTEGER, "does not fit a column of text"),
     ],
@@ -219,7 +220,7 @@ def test_check_refuses_columns_that_do_not_fit(mask, kind, part):
 
 def test_compose_applies_and_fits_in_order():
     mask = Compose((TopCode(90), Bucketize(10)))
-    assert masked(mask, [17, 95, None], pa.int64()) == ["[10, 20[", "[90, 100[", None]
+    assert masked(mask, [17, 95, None], pa.int64()) == ["[10, 20[", "[90, inf[", None]
     data = counted(Kind.INTEGER, [1, 2, 11, 12, 13, 21, None], pa.int64())
     fitted = Compose((Bucketize(10, 0, "lower"), KeepFrequent(1), Blur(keep=1))).fit(data)
     assert fitted.masks[1].values == (10,)
@@ -228,6 +229,45 @@ def test_compose_applies_and_fits_in_order():
     assert fitted.fit(data) is fitted
     with pytest.raises(InternalError, match="keep_frequent"):
         masked(Compose((Identity(), KeepFrequent(1))), ["a"], pa.string())
+
+
+@pytest.mark.parametrize(
+    "dtype", [pa.int8(), pa.int64(), pa.uint16(), pa.float64(), pa.decimal128(9, 2)]
+)
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ((TopCode(10), Bucketize(2)), ["[4, 6[", "[8, 10[", "[10, inf[", "[10, inf["]),
+        ((TopCode(9), Bucketize(2)), ["[4, 6[", "[8, inf[", "[8, inf[", "[8, inf["]),
+        ((BottomCode(9), Bucketize(2)), ["]-inf, 10[", "]-inf, 10[", "[10, 12[", "[38, 40["]),
+        ((BottomCode(8), TopCode(9), Bucketize(10)), ["]-inf, inf["] * 4),
+        ((TopCode(10), Quantiles(3, (5, 20))), ["]-inf, 5[", *["[5, inf["] * 3]),
+        ((TopCode(10), Bucketize(2, 0, "lower")), [4, 8, 10, 10]),
+        ((TopCode(1000), Bucketize(2)), ["[4, 6[", "[8, 10[", "[10, 12[", "[38, 40["]),
+        ((Compose((Identity(), TopCode(10))), Bucketize(2), Blur(keep=3)), ["[4,*", "[8,*"]),
+    ],
+    ids=str,
+)
+def test_intervals_after_a_bound_contain_the_number(parts, expected, dtype):
+    mask = Compose(parts)
+    shown = masked(mask, [4, 9, 10, 38], dtype)
+    assert shown[: len(expected)] == expected
+    assert all(mask.shows(text) is not False for text in shown if isinstance(text, str))
+
+
+def test_masks_after_intervals_learn_them_as_they_are_shown():
+    mask = Compose((TopCode(10), Bucketize(2), KeepFrequent(1)))
+    fitted = mask.fit(counted(Kind.INTEGER, [3, 10, 20, 30], pa.int64()))
+    assert masked(fitted, [3, 10, 38], pa.int64()) == ["other", "[10, inf[", "[10, inf["]
+
+
+@pytest.mark.parametrize(
+    "moving", [Round(step=5), EraseDigits(1), Bucketize(7, 0, "lower")], ids=str
+)
+def test_intervals_of_moved_numbers_are_refused(moving):
+    with pytest.raises(PolicyError, match=f"Leave out '{moving.name}'"):
+        Compose((moving, Bucketize(10))).check(Kind.NUMBER, "age")
+    Compose((Bucketize(10), KeepFrequent(2))).check(Kind.NUMBER, "age")
 
 
 def test_compose_knows_what_all_of_its_masks_know():

@@ -137,7 +137,7 @@ MISTAKES = {
     "no scored attribute": (HEAD + "  a: {role: ignore}", r"no attribute that can be scored", None),
     "protected": (
         HEAD + A + "privacy: {l_diversity: {attribute: b, l: 2}}",
-        r"privacy rule 'b'",
+        r"privacy rule 'b'.*List another column first: b: {role: sensitive}",
         5,
     ),
     "protected role": (

@@ -75,6 +75,7 @@ def test_the_policy_of_the_readme() -> None:
     assert not rule.monotone
     assert rule.monotone_part == PrivacyRule.parse({"k": 5, "suppression": 0.02})
     strict = PrivacyRule.parse({**rule.to_mapping(), "suppression": 0})
+    assert str(strict).endswith("(l = 2); no row suppressed")
     assert strict.monotone
     assert strict.monotone_part is strict
 

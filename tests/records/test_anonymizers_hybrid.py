@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 
 import numpy as np
@@ -63,6 +64,15 @@ def test_the_forest_finds_the_attribute_that_tells_nothing():
     assert city.drop > 0.2 > abs(race.drop)
     assert [row[0] for row in race.bands] == ["m", "n", "o"]
     assert [row[2] for row in race.bands] == ["super-major", "major", "minor"]
+
+
+def test_figures_name_no_value_that_only_suppressed_records_have():
+    table = people()
+    race = pa.array(["unheard-of", *table["race"].to_pylist()[1:]])
+    table = table.set_column(table.column_names.index("race"), "race", race)
+    _, grouped, _ = run(table, strict=True, pattern_friendly=("race",))
+    assert [pattern["name"] for pattern in grouped.details["patterns"]] == ["race", "city"]
+    assert "unheard-of" not in json.dumps(grouped.details)
 
 
 def test_bands_split_at_their_limits():

@@ -300,9 +300,15 @@ class Mask(ABC):
         """
         if kind not in self.fits:
             allowed = ", ".join(sorted(self.fits))
+            stored = ""
+            if kind is Kind.TEXT:
+                stored = (
+                    " If the texts are dates or numbers, store them as such in the file, or save the "
+                    "table as CSV: Aegis then reads their type."
+                )
             raise PolicyError(
                 f"Mask {str(self)!r} of attribute {attribute!r} does not fit a column of {kind}.",
-                hint=f"It works on: {allowed}.",
+                hint=f"It works on: {allowed}.{stored}",
             )
 
 

@@ -7,9 +7,10 @@ cannot differ from the effect of the mask on a table.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
@@ -25,6 +26,7 @@ from aegis.masks import base
 from aegis.masks.base import SUPPRESSED, Identity, Kind, Mask, ValueCounts, described
 from aegis.masks.categories import text_of
 from aegis.masks.hierarchy import Hierarchy, Level, lookup_of
+from aegis.masks.numeric import BottomCode, TopCode
 from aegis.sources import embedded
 from aegis.sources.source import fetch
 
@@ -279,10 +281,8 @@ def _check_sizes(left: Codes, right: Codes) -> None:
 
 
 def parts_of(mask: Mask) -> tuple[Mask, ...]:
-    """Return the masks of a composition, also of nested ones; any other mask alone."""
-    if not isinstance(mask, Compose):
-        return (mask,)
-    return tuple(part for inner in mask.masks for part in parts_of(inner))
+    """Return the masks of a composition; any other mask alone."""
+    return mask.masks if isinstance(mask, Compose) else (mask,)
 
 
 def hierarchy_of(masks: Iterable[Mask], attribute: str) -> Hierarchy | None:
@@ -299,7 +299,9 @@ class Compose(Mask):
     """Applies masks in order, each to the result of the previous mask.
 
     `{compose: [{top_code: {at: 90}}, {bucketize: {width: 10}}]}` caps ages at 90 and then shows
-    their decade. Each mask must fit the kind of data that the previous mask shows.
+    their decade; the last interval is then [90, inf[. Each mask must fit the kind of data that the
+    previous mask shows. A mask that shows intervals cannot follow one that moves all numbers, such
+    as `round`, because an interval would not contain the number of the table.
     """
 
     name: ClassVar[str] = "compose"
@@ -320,7 +322,8 @@ class Compose(Mask):
                     f"Mask {self.name!r} cannot hold {mask.name!r}, which draws its values at random.",
                     hint="Use the noise mask by itself.",
                 )
-        object.__setattr__(self, "masks", masks)
+        flat = tuple(part for mask in masks for part in parts_of(mask))
+        object.__setattr__(self, "masks", flat)
 
     def spec(self) -> str | dict[str, Any]:
         """Return `{compose: [...]}`."""
@@ -331,11 +334,21 @@ class Compose(Mask):
 
     def check(self, kind: Kind, attribute: str) -> None:
         """Raise `PolicyError`, which names the attribute, if one of the masks does not accept the
-        kind of data that the previous mask shows.
+        kind of data that the previous mask shows, or if its intervals would not contain the
+        numbers of the column.
         """
+        moving: Mask | None = None
         for mask in self.masks:
             mask.check(kind, attribute)
             kind = mask.output_kind(kind)
+            if moving and mask.shows_intervals and kind is Kind.TEXT:
+                raise PolicyError(
+                    f"Mask {str(self)!r} of attribute {attribute!r}: {moving.name!r} moves numbers "
+                    f"out of the intervals that {mask.name!r} shows.",
+                    hint=f"Leave out {moving.name!r}.",
+                )
+            if not isinstance(mask, (Identity, TopCode, BottomCode)):
+                moving = mask
 
     def output_kind(self, kind: Kind) -> Kind:
         """Return the kind of data that the last mask shows."""
@@ -356,11 +369,10 @@ class Compose(Mask):
 
     def _learn(self, data: ValueCounts) -> Compose:
         """Return the composition with each mask fitted to the result of the previous mask."""
-        fitted = []
+        fitted: list[Mask] = []
         for mask in self.masks:
-            fitted.append(mask.fit(data))
-            if len(fitted) < len(self.masks):
-                data = transform(fitted[-1], data)
+            before = transform(Compose((Identity(), *fitted)), data) if fitted else data
+            fitted.append(mask.fit(before))
         return replace(self, masks=tuple(fitted))
 
     def shows(self, text: str) -> bool | None:
@@ -374,16 +386,44 @@ class Compose(Mask):
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the expression of all masks, applied one after the other."""
-        return reduce(lambda masked, mask: mask.expression(masked), self.masks, column)
+        *_, masked = self._steps(column)
+        return masked
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
         """Return the condition that each mask defines a result for its input; None if all masks do
         so for every value.
         """
-        conditions = None
+        steps = zip(self.masks, self._steps(column), strict=False)
+        conditions = [known for mask, step in steps if (known := mask.known(step)) is not None]
+        return reduce(and_, conditions) if conditions else None
+
+    def _steps(self, column: ir.Column) -> Iterator[ir.Value]:
+        """Yield the column before each mask, then the result of the last one.
+
+        An interval that contains the bound of a top or bottom code also holds the numbers beyond
+        the bound, so it is shown open at this end.
+        """
+        bounds: list[tuple[bool, ir.Value]] = []
         for mask in self.masks:
-            condition = mask.known(column)
-            if condition is not None:
-                conditions = condition if conditions is None else conditions & condition
+            yield column
+            if (
+                isinstance(mask, (TopCode, BottomCode))
+                and (bound := mask.bound(column)) is not None
+            ):
+                bounds.append((mask.top, bound))
             column = mask.expression(column)
-        return conditions
+            bounds = [(top, mask.expression(bound)) for top, bound in bounds]
+            if mask.shows_intervals and column.type().is_string():
+                column = _opened(column, bounds)
+                bounds = []
+        yield column
+
+
+def _opened(intervals: ir.StringValue, bounds: Sequence[tuple[bool, ir.Value]]) -> ir.StringValue:
+    """Return the intervals, open upwards (True) or downwards (False) if equal to one in `bounds`."""
+    opened = intervals
+    for top, bound in bounds:
+        comma = opened.find(", ")
+        wide = opened.left(comma) + ", inf[" if top else "]-inf" + opened.substr(comma)
+        opened = ibis.ifelse(intervals == bound, wide, opened)
+    return opened

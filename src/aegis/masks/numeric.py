@@ -248,8 +248,16 @@ class _Cuts(Mask):
             object.__setattr__(self, "edges", cuts)
 
     def shows(self, text: str) -> bool | None:
-        """Return whether a text is one of the intervals, or NaN."""
-        return None if self.edges is None else text == "NaN" or text in _labels(self.edges)
+        """Return whether a text is NaN or one of the intervals, which may be open at either end."""
+        if self.edges is None:
+            return None
+        start, _, end = text.partition(", ")
+        return text == "NaN" or any(
+            text == label
+            or (end == "inf[" and label.startswith(f"{start}, "))
+            or (start == "]-inf" and label.endswith(f", {end}"))
+            for label in _labels(self.edges)
+        )
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the interval of each number as text; raise `InternalError` before fitting."""
@@ -553,36 +561,37 @@ class _Coding(Mask):
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the number, or the bound if the number is beyond it; NaN and null stay unchanged."""
         dtype = column.type()
-        if dtype.is_integer() and not base.decimals(self.at):
-            return self._of_integers(column)
+        bound = self.bound(column)
+        if bound is None:
+            return column
+        if bound.type().is_integer() and dtype.is_integer():
+            low, high = arithmetic.limits(dtype)
+            if not low <= self.at <= high:
+                return arithmetic.keep_null(column, bound)
         value = column.cast("float64") if dtype.is_floating() else column
-        bound = _bound(value, self.at)
         beyond = value > bound if self.top else value < bound
         if dtype.is_floating():
             # Engines order NaN above everything.
             beyond = beyond & ~value.isnan()
         return ibis.ifelse(beyond, bound, value)
 
-    def _of_integers(self, column: ir.IntegerValue) -> ir.Value:
-        low, high = arithmetic.limits(column.type())
-        at = int(self.at)
-        if (self.top and at >= high) or (not self.top and at <= low):
-            return column
-        if not low <= at <= high:
-            return arithmetic.keep_null(column, ibis.literal(at))
-        bound = arithmetic.constant(at, column)
-        return ibis.ifelse(column > bound if self.top else column < bound, bound, column)
-
-
-def _bound(column: ir.NumericValue, at: float) -> ir.NumericValue:
-    """Return the bound as a literal that can be compared with `column` without loss of digits."""
-    dtype = column.type()
-    if dtype.is_decimal():
-        scale = dtype.scale or 0
-        room = (dtype.precision or 38) - scale
-        if base.decimals(at) <= scale and len(str(int(abs(at)))) <= room:
-            return ibis.literal(at).cast(dtype)
-    return ibis.literal(float(at))
+    def bound(self, column: ir.Column) -> ir.NumericValue | None:
+        """Return the bound as a literal that can be compared with `column` without loss of digits;
+        None if no number of the column's type is beyond it.
+        """
+        dtype = column.type()
+        if dtype.is_integer() and not base.decimals(self.at):
+            low, high = arithmetic.limits(dtype)
+            at = int(self.at)
+            if (self.top and at >= high) or (not self.top and at <= low):
+                return None
+            return arithmetic.constant(at, column) if low <= at <= high else ibis.literal(at)
+        if dtype.is_decimal():
+            scale = dtype.scale or 0
+            room = (dtype.precision or 38) - scale
+            if base.decimals(self.at) <= scale and len(str(int(abs(self.at)))) <= room:
+                return ibis.literal(self.at).cast(dtype)
+        return ibis.literal(float(self.at))
 
 
 @dataclass(frozen=True)

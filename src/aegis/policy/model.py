@@ -11,7 +11,7 @@ from enum import StrEnum
 from html import escape
 from typing import Any
 
-from aegis.errors import PolicyError, at_entry
+from aegis.errors import PolicyError, at_entry, choices
 from aegis.masks import SHARED_ROWS, Hierarchy, Kind, Mask, Suppress, Tokenise
 from aegis.measures import MEASURES, Measure, chosen_measure
 from aegis.policy.labels import Label, LabelTask
@@ -606,7 +606,8 @@ class Policy:
         attribute = self.attributes.get(name)
         if attribute is None and name != self.label.column:
             names = [*self.attributes, *([self.label.column] if self.label else [])]
-            raise PolicyError.unknown("attribute in the privacy rule", name, names)
+            hint = f"{choices(name, names)} List another column first: {name}: {{role: sensitive}}."
+            raise PolicyError(f"Unknown attribute in the privacy rule {name!r}.", hint=hint)
         if attribute is None or attribute.role is Role.SENSITIVE:
             return
         if name != self.label.column or attribute.role is Role.QUASI_IDENTIFIER:

@@ -196,8 +196,7 @@ class PrivacyRule:
 
     def __str__(self) -> str:
         demands = "; ".join(map(str, self.criteria)) or "no demand"
-        unit = "rows" if self.person is None else f"persons ({self.person})"
-        return f"{demands}; at most {100 * self.suppression:g} % of the {unit} suppressed"
+        return f"{demands}; {_most_suppressed(self)}"
 
     @cached_property
     def sensitive(self) -> tuple[str, ...]:
@@ -645,7 +644,14 @@ def _missing(rule: PrivacyRule, other_rule: PrivacyRule) -> Iterator[str]:
         if not _follows(demand, rule):
             yield str(demand)
     if rule.suppression > other_rule.suppression + _ALIKE:
-        yield f"at most {100 * other_rule.suppression:g} % of the {_subjects(other_rule)} suppressed"
+        yield _most_suppressed(other_rule)
+
+
+def _most_suppressed(rule: PrivacyRule) -> str:
+    """Return how much the rule allows to suppress, such as "at most 2 % of the rows suppressed"."""
+    if not rule.suppression:
+        return f"no {'row' if rule.person is None else f'person ({rule.person})'} suppressed"
+    return f"at most {100 * rule.suppression:g} % of the {_subjects(rule)} suppressed"
 
 
 def _subjects(rule: PrivacyRule) -> str:

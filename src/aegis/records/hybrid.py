@@ -395,10 +395,10 @@ class Pattern:
     bands: tuple[tuple[Any, int, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures under the names that reports use, as JSON values."""
-        return json_fields(
-            self, "name", "accuracy_drop=drop", "coverage", "friendly", "values=bands"
-        )
+        """Return the figures under the names that reports use, as JSON values. Values and their
+        counts are left out, because some may be in suppressed rows only.
+        """
+        return json_fields(self, "name", "accuracy_drop=drop", "coverage", "friendly")
 
 
 def patterns(
