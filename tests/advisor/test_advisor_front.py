@@ -14,7 +14,7 @@ from advisor_support import policy_of, random_rows, table_of
 from aegis import Study, search
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.confidence import hidden_share
-from aegis.advisor.figures import Front, FrontPoint
+from aegis.advisor.figures import FrontPoint
 from aegis.advisor.search import Searcher
 from aegis.advisor.search.front import (
     FrontRange,
@@ -28,7 +28,7 @@ from aegis.advisor.search.neighbours import NEXT
 from aegis.advisor.search.problem import Clock, make_problem
 from aegis.errors import DataError, PolicyError
 from aegis.masks import refines
-from aegis.policy import Configuration, Policy
+from aegis.policy import Policy
 from aegis.privacy import PrivacyRule
 from aegis.privacy.rule import rule_at
 from aegis.summary import Summary, summarize
@@ -396,10 +396,3 @@ def test_an_advice_without_a_front_says_how_to_get_one(summary: Summary) -> None
     with pytest.raises(DataError, match="no front") as caught:
         search(summary, policy_of({"k": 3}), explain_best=False).require_front()
     assert "front='k=2..10'" in caught.value.hint
-
-
-def test_two_large_values_of_a_front_have_two_names() -> None:
-    """Names had six digits, so one configuration took the place of the other."""
-    chosen = Configuration("best", {})
-    points = [FrontPoint(k, 0.9, 90.0, chosen, {}, 3, 0, True) for k in (1_234_567.0, 1_234_568.0)]
-    assert list(Front("k", tuple(points), None).configurations) == ["k=1234567", "k=1234568"]

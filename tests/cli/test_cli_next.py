@@ -71,11 +71,7 @@ def test_advise_suggests_what_it_recommended(options, shell, folder):
     best = recommended["ranking"][0]
     written = yaml.safe_load(folder.joinpath(again[-1]).read_text())
     if best["method"] is None:
-        front = (recommended["front"] or {"points": []})["points"]
-        assert written["configurations"] == {
-            best["name"]: best["masks"],
-            **{f"k={p['value']:g}": p["masks"] for p in front if not p["dominated"]},
-        }
+        assert written["configurations"] == {best["name"]: best["masks"]}
     else:
         assert (written["method"], written["options"]["k"]) == (best["method"]["method"], 5)
 
@@ -86,23 +82,6 @@ def test_advise_suggests_what_it_recommended(options, shell, folder):
     audit = suggested(made.out)
     assert audit[0] == "audit"
     assert shell(*audit).code == 0
-
-
-@pytest.mark.usefixtures("unhurried")
-def test_the_configurations_of_a_front_are_named_by_their_value(shell, folder):
-    """The file had only the best one, so nobody could release another point of the front."""
-    words = ("advise", "table.csv", "-p", "policy.yaml", "--search", "--front", "k=5,40")
-    page = shell(*words, "-o", "front.yaml").out
-    written = yaml.safe_load(folder.joinpath("front.yaml").read_text())["configurations"]
-    assert list(written) == ["best-1", "k=5", "k=40"]
-    points = json.loads(shell(*words, "-f", "json").out)["front"]["points"]
-    assert [written[f"k={point['value']:g}"] for point in points] == [p["masks"] for p in points]
-    assert "such as k=40, write its k into the rule of the policy, and add --name k=40" in plain(
-        page
-    )
-    assert "--name best-1" in " ".join(suggested(page))
-    released = ("apply", "table.csv", "-p", "policy.yaml", "-c", "front.yaml", "--name", "k=40")
-    assert json.loads(shell(*released, "-o", "of.csv", "-f", "json").out)["privacy"]["k"] >= 5
 
 
 LABELS = """\
@@ -312,23 +291,3 @@ def test_a_long_path_leaves_the_suggested_command_whole(shell, folder, monkeypat
     first, *rest = out.partition("Next: ")[2].partition("\n")[2].rstrip().splitlines()
     assert all(line.endswith(" \\") for line in (first, *rest)[:-1])
     assert suggested(out)[:2] == ["advise", str(table)]
-
-
-COARSE = """\
-version: 1
-label: income
-privacy: {k: 3}
-attributes:
-  age: {role: quasi-identifier, masks: [{bucketize: {width: 40}}]}
-  zip: {role: quasi-identifier, masks: [suppress]}
-"""
-
-
-@pytest.mark.usefixtures("unhurried")
-def test_a_recipe_has_no_configurations_of_a_front(shell, folder):
-    """The file had only the recipe, but the screen said how to release a point of the front."""
-    folder.joinpath("coarse.yaml").write_text(COARSE)
-    words = ("advise", "table.csv", "-p", "coarse.yaml", "--search", "--front", "k=3,5")
-    page = shell(*words, "--with", "mdav", "-o", "grouped.yaml").out
-    assert yaml.safe_load(folder.joinpath("grouped.yaml").read_text())["method"] == "mdav"
-    assert "another configuration of the front" not in plain(page)

@@ -398,23 +398,6 @@ class Front:
         return tuple(point for point in self.points if not self._why_not(point))
 
     @property
-    def configurations(self) -> dict[str, Configuration]:
-        """The configurations of the points that people see, named by their value, such as `k=5`.
-
-        Examples
-        --------
-        >>> import aegis
-        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
-        >>> list(study.front("k=5,50").configurations)
-        ['k=5', 'k=50']
-        """
-        return {
-            f"{self.parameter}={point.value:.15g}": point.configuration
-            for point in self.visible_points
-            if point.configuration is not None
-        }
-
-    @property
     def on(self) -> str:
         """The rows on which the utility of the shown points was measured, in words. From a summary,
         Aegis cannot count the rows that each release keeps.

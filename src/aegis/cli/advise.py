@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from aegis.cli.files import (
     unused,
     written,
 )
-from aegis.cli.output import PrintOptions, line, reporting, shown_location
+from aegis.cli.output import PrintOptions, reporting, shown_location
 from aegis.cli.parameters import (
     After,
     Configurations,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from aegis.advisor import Advice, Ranked
-    from aegis.advisor.figures import Front
     from aegis.files import Progress
     from aegis.policy import Configuration, Policy
     from aegis.sources import Source
@@ -154,7 +153,7 @@ class PageOptions(PrintOptions):
     output: Path | None = option(
         None,
         "Write the best to this file (YAML): a configuration for aegis apply, or a recipe "
-        "for aegis anonymize. With --front, also the best for each value, named k=5.",
+        "for aegis anonymize.",
         "FILE",
         short="-o",
     )
@@ -319,8 +318,6 @@ def _print(options: AdviseCommand, advice: Advice, policy: Policy, *, short: boo
     shell.say(*written([output, pages.report]))
     if best is None:
         advice.require_best()
-    elif output is not None and best.method is None and advice.front is not None:
-        shell.say(*_of_front(advice.front))
     shell.suggest(*_next(options, table, output, advice))
 
 
@@ -394,20 +391,10 @@ def _written(best: Ranked, advice: Advice) -> str:
 
 def _configurations(best: Ranked, advice: Advice) -> dict[str, Configuration]:
     """Return the configurations to write, by name: the best one; if the owner of the table must
-    check the rule, all that are listed, best first; and those of a front by their value, as `k=5`.
+    check the rule, all that are listed, best first.
     """
     listed = advice.ranking if _to_check(advice) else (best,)
-    configurations = {r.name: r.configuration for r in listed if r.admissible is not False}
-    return configurations | ({} if advice.front is None else advice.front.configurations)
-
-
-def _of_front(front: Front) -> Iterator[RenderableType]:
-    """Yield how to release a configuration of a front that was written to a file."""
-    for name in list(front.configurations)[-1:]:
-        yield line(
-            f"To release another configuration of the front, such as {name}, write its {front.parameter} "
-            f"into the rule of the policy, and add --name {name}."
-        )
+    return {r.name: r.configuration for r in listed if r.admissible is not False}
 
 
 def _to_check(advice: Advice) -> bool:
