@@ -506,7 +506,7 @@ def test_estimates_are_in_csv_and_report(shell, mixed, source):
         assert [float(line["estimated_low"]), float(line["estimated_high"])] == estimate["interval"]
     page = mixed.joinpath("e.html").read_text()
     assert "Estimated deviation from the raw table" in page
-    assert "as estimated by <code>aegis+1d</code>" in page
+    assert "It is estimated by <code>aegis+1d</code>" in page
     plain = shell(*words[:-2], "-f", "csv", "--report", "e.html", "--force")
     assert "estimated_pud" not in plain.out
     assert "Estimated deviation" not in mixed.joinpath("e.html").read_text()

@@ -92,7 +92,7 @@ def test_a_certificate_is_checked_against_its_file(shell, folder):
     folder.joinpath("m.csv").write_text(folder.joinpath("m.csv").read_text().replace(",f,", ",m,"))
     false = shell("audit", "m.csv", "--certificate", "c.json")
     assert false.code == 1
-    assert "output.sha256: the certificate says" in false.out
+    assert "digest of the released file: the certificate says" in false.out
     assert "privacy." in false.out
     refused = shell("audit", "m.csv", "--certificate", "c.json", "--k", "2")
     assert refused.code == 2

@@ -142,14 +142,13 @@ def audit(
     policy
         Provides roles and rule, unless you give them separately.
     rule
-        The rule that Aegis checks without suppressing rows: a `PrivacyRule`, or a mapping as under
-        `privacy` in a policy, such as `{"k": 5}`. By default: the policy's rule.
+        The rule to check without suppressing rows: a `PrivacyRule`, or a mapping as under `privacy`
+        in a policy, such as `{"k": 5}`. By default: the policy's rule.
     person
-        Column that identifies persons, to count persons instead of rows. By default: the policy's
-        column. If the table lacks this column, Aegis counts rows, and a note says so.
+        Column that identifies persons, to count persons. By default: the policy's. If the table
+        lacks it, Aegis counts rows, and a note says so.
     configuration
-        The masks of the table. Aegis takes noise and hierarchy levels from these masks, without
-        verifying them.
+        The masks of the table, from which Aegis takes noise and levels, without verifying them.
     population
         The population, masked like the table: a row per person, or a column `rows` with counts.
         k-map, journalist risk and delta-presence need it.
@@ -169,12 +168,10 @@ def audit(
     Examples
     --------
     >>> import aegis
-    >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex"])
-    >>> audit.report.k, audit.report.uniques
-    (1, 5)
-    >>> rule = {"k": 5}
-    >>> aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex"], rule=rule).passed
-    False
+    >>> quasi_identifiers = ["age", "sex"]
+    >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=quasi_identifiers, rule={"k": 5})
+    >>> audit.report.k, audit.report.uniques, audit.passed
+    (1, 5, False)
     """
     policy = None if policy is None else as_policy(policy)
     rule = PrivacyRule.parse(rule) if isinstance(rule, Mapping) else rule
