@@ -75,7 +75,7 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
         shell.show(*_outside(check.audit))
         shell.warn((*check.audit.warnings, *check.audit.report.notes))
     if not check.passed:
-        differing = (line(each.in_words) for each in check.mismatches)
+        differing = map(line, dict.fromkeys(each.in_words for each in check.mismatches))
         shell.show(heading(f"Failed: {certificate} does not match this file"), *differing)
     if check.unchecked:
         shell.show(heading("Not checked"), *(line(in_words(text)) for text in check.unchecked))

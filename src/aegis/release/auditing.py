@@ -150,8 +150,8 @@ def audit(
     configuration
         The masks of the table, from which Aegis takes noise and levels, without verifying them.
     population
-        The population, masked like the table: a row per person, or a column `rows` with counts.
-        k-map, journalist risk and delta-presence need it.
+        For k-map, journalist risk and delta-presence: the population, masked like the table, with
+        a row per person or a column `rows` with counts.
     leaves
         Number of original values behind each masked value. By default: from the hierarchies.
     progress
@@ -173,9 +173,8 @@ def audit(
     >>> audit.report.k, audit.report.uniques, audit.passed
     (1, 5, False)
     """
-    policy = None if policy is None else as_policy(policy)
+    source, policy = open_table(table), None if policy is None else as_policy(policy)
     rule = PrivacyRule.parse(rule) if isinstance(rule, Mapping) else rule
-    source = open_table(table)
     rule = policy.privacy if rule is None and policy is not None else rule
     columns = _columns(source, policy, rule, quasi_identifiers, sensitive, person)
     return _audit(source, columns, policy, rule, configuration, population, leaves, progress)

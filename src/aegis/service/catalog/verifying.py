@@ -84,7 +84,7 @@ def verify_file(masked: MaskedFile, *, progress: Progress = SILENT) -> list[str]
                 f"The masked file or its certificate cannot be read: {reason}",
                 hint="Run the job again (aegis catalog retry).",
             ) from error
-    return wrong + [mismatch.in_words for mismatch in checked.mismatches]
+    return wrong + list(dict.fromkeys(each.in_words for each in checked.mismatches))
 
 
 def _rows_unlike(rows: int, masked: MaskedFile, policy: Policy) -> list[str]:
