@@ -93,8 +93,9 @@ def _print(shell: Output, composition: Composition) -> None:
     )
     shell.show(
         line(
-            f"Together: {composition.classes:,} classes of {composition.rows:,} rows, the smallest of "
-            f"{composition.verdict.smallest_before:,}; {composition.alone:,} rows alone"
+            f"Together, before rows that fail are left out: {composition.classes:,} classes of "
+            f"{composition.rows:,} rows, the smallest of {composition.verdict.smallest_before:,}; "
+            f"{composition.alone:,} rows alone"
         ),
         line(
             f"The rule {'still holds' if composition.admissible else 'is broken'}: "

@@ -169,8 +169,8 @@ def _notes(
         f"({options.epsilon:g}, {privacy.delta:g})-differential privacy of {names}: each record was "
         f"drawn with a probability of {privacy.rate:.6g}. {int(in_sample.sum()):,} of {len(records):,} "
         f"were drawn; {small:,} of these are left out, because their classes are smaller than {k:,}",
-        "the guarantee covers neither other columns nor choices that somebody made after looking at "
-        "the table",
+        "the guarantee does not cover other columns, the exact numbers of rows in this certificate, "
+        "and choices that somebody made after looking at the table",
     )
 
 
