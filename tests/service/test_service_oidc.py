@@ -214,7 +214,7 @@ def test_a_code_counts_once_and_for_its_verifier(issuer):
 def test_a_provider_that_is_not_there_or_another_is_said(issuer):
     with pytest.raises(EngineError, match="does not answer"):
         address(Provider("http://127.0.0.1:9", CLIENT), Begun.new(), "x")
-    with pytest.raises(EngineError, match="says that it is"):
+    with pytest.raises(EngineError, match="calls itself"):
         address(Provider(f"{issuer.url}/", CLIENT), Begun.new(), "x")
     with pytest.raises(PolicyError, match="TLS"):
         Provider("http://example.org", CLIENT)

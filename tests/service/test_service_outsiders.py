@@ -253,7 +253,7 @@ def test_half_a_character_in_a_form_is_refused(place, half):
             headers={"Content-Type": "multipart/form-data; boundary=x; charset=raw_unicode_escape"},
         )
     assert answer.status_code == 400
-    assert "not Unicode" in answer.text
+    assert "not valid Unicode" in answer.text
 
 
 @pytest.mark.parametrize("path", ["/log?verify=true", "/log/export"])
