@@ -135,7 +135,9 @@ def test_a_provider_reads_when_its_agent_was_seen_while_a_job_waits(place):
     with httpx.Client(base_url=place.url) as browser:
         form = {"name": "paula", "password": PASSWORD}
         browser.post("/sign-in", data=form, headers={"Origin": place.url})
-        assert "waiting for your agent, which last called 2" in browser.get("/data-sets/waiting").text
+        assert (
+            "waiting for your agent, which last called 2" in browser.get("/data-sets/waiting").text
+        )
     place.work()
 
 
