@@ -232,16 +232,20 @@ def hostile(place):
     return number
 
 
+def sign_in(page, place, name: str) -> None:
+    page.goto(place.url)
+    page.fill("#name", name)
+    page.fill("#password", PASSWORD)
+    page.click("main button")
+    page.wait_for_selector("nav a")
+
+
 def test_payloads_of_a_data_set_stay_text(place, hostile, chromium):
     for name in ("paula", "otto", "clara", "aude"):
         context = chromium.new_context()
         page = context.new_page()
         watch = Watch(page, place.url)
-        page.goto(place.url)
-        page.fill("#name", name)
-        page.fill("#password", PASSWORD)
-        page.click("main button")
-        page.wait_for_selector("nav a")
+        sign_in(page, place, name)
         seen = crawl(watch)
         due = {"/", "/requests", "/data-sets/hostile", f"/requests/{hostile}"}
         assert due <= seen, name
@@ -273,11 +277,7 @@ def test_a_form_of_another_site_changes_nothing(place, chromium):
     number = place.ask()
     context = chromium.new_context()
     page = context.new_page()
-    page.goto(place.url)
-    page.fill("#name", "clara")
-    page.fill("#password", PASSWORD)
-    page.click("main button")
-    page.wait_for_selector("nav a")
+    sign_in(page, place, "clara")
     trap = (
         f"<form method=post action='{place.url}/requests/{number}/withdraw'>"
         "<input name=form_key value=guessed><button>win</button></form>"
@@ -310,11 +310,7 @@ def test_long_words_of_people_fit_a_narrow_page(place, chromium):
         paula.step(number, "reject", message=word)
     context = chromium.new_context(viewport={"width": 360, "height": 900})
     page = context.new_page()
-    page.goto(place.url)
-    page.fill("#name", "paula")
-    page.fill("#password", PASSWORD)
-    page.click("main button")
-    page.wait_for_selector("nav a")
+    sign_in(page, place, "paula")
     for path in ("/", f"/data-sets/{name}", "/data-sets/census", f"/requests/{number}", "/log"):
         page.goto(f"{place.url}{path}")
         assert not page.evaluate(SCROLLS), path
@@ -330,11 +326,7 @@ def test_lists_of_rows_fit_a_narrow_page(place, chromium, name):
     number = place.ask()
     context = chromium.new_context(viewport={"width": WIDTHS[0], "height": 900})
     page = context.new_page()
-    page.goto(place.url)
-    page.fill("#name", name)
-    page.fill("#password", PASSWORD)
-    page.click("main button")
-    page.wait_for_selector("nav a")
+    sign_in(page, place, name)
     pages = {
         "otto": ("/requests", f"/requests/{number}", "/data-sets/census", "/log", "/tokens"),
         "ada": ("/accounts", "/account"),

@@ -304,7 +304,7 @@ class Mask(ABC):
             if kind is Kind.TEXT:
                 stored = (
                     " If the texts are dates or numbers, store them as such in the file, or save the "
-                    "table as CSV: Aegis then reads their type."
+                    "table as CSV: Aegis then reads their type. In CSV, look for values that are neither."
                 )
             raise PolicyError(
                 f"Mask {str(self)!r} of attribute {attribute!r} does not fit a column of {kind}.",
