@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import compileall
-import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 
-import aegis
+from benchmarks.figures import FIGURES, Run, add_run, read_runs
 from benchmarks.measure import ROOT, Figure
 from benchmarks.tasks import TASKS, Settings, run_task
 
@@ -32,30 +29,41 @@ def main() -> None:
         sys.exit(f"No task {unknown[0]!r}. Tasks: {', '.join(TASKS)}.")
     folder = Path(given.folder or tempfile.mkdtemp(prefix="aegis-bench-"))
     folder.mkdir(parents=True, exist_ok=True)
-    before = _read(given.baseline)
+    before = {
+        f"{figure.task}: {figure.name}": figure.value
+        for run in (read_runs(given.baseline) if given.baseline else {}).values()
+        for figure in run.figures
+    }
     figures: list[Figure] = []
     failed: list[str] = []
     settings = Settings(folder, int(float(given.rows)))
+    output = given.output or ROOT / ".bench" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+    commit = _commit()
     compileall.compile_dir(ROOT / "src", quiet=1)  # as an installation does
     started = time.time()
-    load = os.getloadavg()
     try:
         for name in names:
-            began = time.time()
+            began, load = time.time(), os.getloadavg()[0]
             # What an earlier task left in memory would count as the peak of what this one starts.
             with ProcessPoolExecutor(1, get_context("spawn")) as alone:
                 done = alone.submit(run_task, name, settings, before)
+            seconds = time.time() - began
             try:
-                figures += done.result()
+                of_task = done.result()
             except RuntimeError as error:  # of a step; the other tasks still run
                 failed.append(name)
                 print(f"{name}: FAILED. {error}", flush=True)
-            print(f"{name}: {time.time() - began:.0f} s", flush=True)
+                continue
+            print(f"{name}: {seconds:.0f} s", flush=True)
+            figures += of_task
+            if of_task:  # a task that lacks a program or data yields none
+                loads = [round(load, 1), round(os.getloadavg()[0], 1)]
+                run = Run(commit, f"{datetime.now(UTC):%Y-%m-%d}", loads, settings.rows, of_task)
+                add_run(output, name, run)
     finally:
         if given.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
-        path = _write(given.output, figures, settings, load, time.time() - started)
-        print(f"Written: {path}")
+    print(f"Written: {output}")
     missed = [f for f in figures if f.met is False]
     print(
         f"{len(figures)} figures in {(time.time() - started) / 60:.0f} minutes, "
@@ -70,55 +78,29 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", metavar="TASK,...", help=f"tasks: {', '.join(TASKS)}")
     parser.add_argument("--rows", default="1e7", help="rows of the large table (default 1e7)")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="figures of an earlier run")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where the figures go")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where the figures go; those of other tasks in this file stay (default: a new file)",
+    )
     parser.add_argument(
         "--folder", metavar="FOLDER", help="keep large tables here (default: a temporary folder)"
     )
     return parser.parse_args()
 
 
-def _read(path: Path | None) -> dict[str, float]:
-    if path is None:
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return {f"{one['task']}: {one['name']}": one["value"] for one in content["figures"]}
-
-
-def _write(
-    path: Path | None,
-    figures: Sequence[Figure],
-    settings: Settings,
-    load: tuple[float, float, float],
-    seconds: float,
-) -> Path:
-    now = datetime.now(UTC)
-    target = path or ROOT / ".bench" / f"{now:%Y%m%dT%H%M%SZ}.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "benchmark": 1,
-        "aegis": aegis.__version__,
-        "commit": _commit(),
-        "created": now.isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "processors": os.cpu_count(),
-        "load_before": load,
-        "load_after": os.getloadavg(),
-        "seconds": seconds,
-        "rows": settings.rows,
-        "figures": [figure.to_dict() for figure in figures],
-    }
-    target.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    return target
-
-
 def _commit() -> str:
-    """Return the commit that was measured, marked if files differ from it; "" without Git."""
-    words = ["git", "describe", "--always", "--abbrev=8", "--dirty"]
+    """Return the commit that is measured, marked if its files were changed; "" without Git."""
+    measured = ["src", "benchmarks", "data", "examples", f":!{FIGURES.relative_to(ROOT)}"]
     try:
-        found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        found = [
+            subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+            for words in (["rev-parse", "--short=8", "HEAD"], ["diff", "--stat", "HEAD", "--", *measured])
+        ]
     except FileNotFoundError:
         return ""
-    return found.stdout.strip()
+    return found[0].stdout.strip() + ("-dirty" if found[1].stdout else "")
 
 
 if __name__ == "__main__":

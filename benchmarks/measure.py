@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +56,6 @@ class Figure:
         if not self.proven:
             return False
         return self.value <= self.target if self.at_most else self.value >= self.target
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figure as JSON values."""
-        return {**asdict(self), "met": self.met}
 
     def line(self, before: Mapping[str, float]) -> str:
         """Return the figure as a line, compared with an earlier run's figures by task and name."""
