@@ -77,6 +77,7 @@ check: lint types imports test ## Everything that CI checks.
 docs: extras ## Make the generated parts of the reference anew, and build the site, in a minute.
 	$(BIN)/python -m aegis.cli.reference docs/reference/cli.md
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/figures.py
 	$(BIN)/python tests/engines/engines_reference.py
 	$(BIN)/python docs/notebook.py
 	$(MAKE) site
