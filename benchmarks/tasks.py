@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.disk import disk
 from benchmarks.grouping import anonymizers
 from benchmarks.measure import (
     ADULT,
@@ -488,6 +489,7 @@ TASKS: dict[str, Task] = {
         blas,
         expected,
         protection,
+        disk,
     )
 }
 """Every task by the name that `--only` takes."""
