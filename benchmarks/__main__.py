@@ -96,7 +96,10 @@ def _commit() -> str:
     try:
         found = [
             subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-            for words in (["rev-parse", "--short=8", "HEAD"], ["diff", "--stat", "HEAD", "--", *measured])
+            for words in (
+                ["rev-parse", "--short=8", "HEAD"],
+                ["diff", "--stat", "HEAD", "--", *measured],
+            )
         ]
     except FileNotFoundError:
         return ""

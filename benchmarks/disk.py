@@ -30,9 +30,11 @@ def _needed(name: str) -> dict[str, Distribution]:
         if one.name in found:
             continue
         found[one.name] = one
-        for requirement in map(Requirement, one.requires or ()):
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                names.append(requirement.name)
+        names += [
+            requirement.name
+            for requirement in map(Requirement, one.requires or ())
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        ]
     return found
 
 

@@ -207,7 +207,9 @@ def audit(table: str) -> Work:
     return work
 
 
-def apply(table: str, *, summary: str, output: str, k: int = 5) -> Work:
+def apply(
+    table: str, *, summary: str, output: str, k: int = 5, certificate: str | None = None
+) -> Work:
     """Release the best of ten generated configurations, ranked from the table's summary."""
     import yaml
 
@@ -223,7 +225,9 @@ def apply(table: str, *, summary: str, output: str, k: int = 5) -> Work:
     aegis.apply(_few(table), few, best.configuration, output=output, force=True)
 
     def work() -> dict[str, Any]:
-        release = aegis.apply(table, policy, best.configuration, output=output, force=True)
+        release = aegis.apply(
+            table, policy, best.configuration, output=output, certificate=certificate, force=True
+        )
         return {"rows": release.released_rows, "suppressed": release.suppressed_rows} | {
             key: float(value) for key, value in release.timings.items()
         }
