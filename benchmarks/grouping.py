@@ -27,6 +27,9 @@ def anonymizers(settings: Settings) -> Iterator[Figure]:
     """Group records by every method at the sizes that the literature and other packages show."""
     yield from _mdav(settings)
     yield from _mondrian(settings)
+    output = settings.folder / "local.parquet"
+    local = step("anonymize", table=ADULT, output=output, method="local-suppression")
+    yield _seconds("local-suppression release of Adult, k = 5", local)
     if not (SHARED / "adult").is_dir():
         print(f"anonymizers: MO-OBAM skipped, no data at {SHARED}")
     else:

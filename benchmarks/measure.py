@@ -8,15 +8,22 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 ADULT = ROOT / "data" / "adult.parquet"
 POLICY = ROOT / "examples" / "adult" / "policy.yaml"
+QUASI = "age,workclass,education,marital-status,occupation,race,sex,native-country"
 SHARED = Path(os.environ.get("AEGIS_DATA", ROOT.parent / "shared" / "data"))
+
+
+class SkipError(Exception):
+    """A task cannot run on this machine: the message says what it needs."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,27 @@ def command(
         raise RuntimeError(f"aegis {' '.join(map(str, words))} ended with {process.returncode}.")
     wall = time.perf_counter() - started
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def four_commands(table: Sequence[object], folder: Path, name: str) -> dict[str, list[object]]:
+    """Return the words of four commands on a table; each needs the files of those before it."""
+    best, summary, released = (folder / f"{name}.{end}" for end in ("yaml", "aegis", "parquet"))
+    policy = ["--policy", POLICY]
+    return {
+        "summarize": ["summarize", *table, *policy, "-o", summary, "--force"],
+        "advise": ["advise", *table, *policy, "-o", best, "--force"],
+        "apply": ["apply", *table, *policy, "-c", best, "-o", released, "--force"],
+        "audit": ["audit", *table, "--quasi-identifiers", QUASI],  # the policy's rule is not met
+    }
+
+
+def in_another_process(work: Callable[..., Any], *arguments: object) -> Any:
+    """Return what a function returns in a process of its own.
+
+    What this process holds would count as the peak of those that it starts.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as maker:
+        return maker.submit(work, *arguments).result()
 
 
 def advised(*words: object) -> dict[str, Any]:

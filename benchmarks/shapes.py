@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.measure import ADULT, Figure, advised, command
+from benchmarks.measure import ADULT, Figure, advised, command, in_another_process, step
+from benchmarks.tables import as_csv
 
 SEED = 3
 QUASI = 6
+THREE = ("income", "occupation", "hours-per-week")
+"""Labels of Adult."""
 Codes = npt.NDArray[np.integer[Any]]
 
 
@@ -133,13 +134,11 @@ def many_classes(folder: Path, classes: int, rows: int) -> tuple[Path, Path]:
 
 def other_shapes(folder: Path) -> Iterator[Figure]:
     """Advise on wide tables and large hierarchies, as whole processes."""
-    # What this process holds would count as the peak of those that it starts.
-    with ProcessPoolExecutor(1, get_context("spawn")) as maker:
-        wide = maker.submit(wide_table, folder, 200, 200_000).result()
-        narrow = maker.submit(wide_table, folder, 50, 10_000).result()
-        zips = maker.submit(zip_table, folder).result()
-        many = maker.submit(many_hierarchies, folder).result()
-        classes = maker.submit(many_classes, folder, 100, 200_000).result()
+    wide = in_another_process(wide_table, folder, 200, 200_000)
+    narrow = in_another_process(wide_table, folder, 50, 10_000)
+    zips = in_another_process(zip_table, folder)
+    many = in_another_process(many_hierarchies, folder)
+    classes = in_another_process(many_classes, folder, 100, 200_000)
     shapes: list[tuple[str, tuple[Path, Path], int, float, float | None]] = [
         ("200 columns x 200,000 rows, 20 configurations", wide, 20, 16, 1536),
         ("50 columns x 10,000 rows, 20 configurations", narrow, 20, 5, None),
@@ -165,6 +164,21 @@ def other_shapes(folder: Path) -> Iterator[Figure]:
             proven=ended,
         )
         yield Figure("shapes", f"the same, {name}, peak memory", peak, "MB", megabytes)
+
+
+def very_wide(folder: Path) -> Iterator[Figure]:
+    """Propose a policy for 2,000 columns of a CSV file, and advise on the same columns, once each."""
+    table, policy = in_another_process(wide_table, folder, 2_000, 20_000)
+    rows = in_another_process(as_csv, table)
+    proposed = folder / "proposed.yaml"
+    for name, words in (
+        ("init, from CSV", ("init", rows, "--label", "label", "-o", proposed, "--force")),
+        ("advise, 20 configurations", ("advise", table, "-p", policy, "--generate", 20)),
+    ):
+        wall, cpu, peak = command(*words, "--quiet")
+        what, note = f"{name}, 2,000 columns x 20,000 rows", f"{wall:.0f} s by the clock"
+        yield Figure("shapes", f"{what}, processor time", cpu, "s", note=note)
+        yield Figure("shapes", f"{what}, peak memory", peak, "MB")
 
 
 def any_table(folder: Path, columns: int, rows: int) -> tuple[Path, Path]:
@@ -221,11 +235,10 @@ def several_labels(folder: Path) -> Iterator[Figure]:
     duckdb.connect().execute(
         f"COPY (SELECT adult.* FROM read_parquet('{ADULT}') adult, range(12)) TO '{table}' (FORMAT parquet)"
     )
-    three = ("income", "occupation", "hours-per-week")
     times: dict[int, list[float]] = {1: [], 3: []}
     for count in times:
         policy = folder / f"labels_{count}.yaml"
-        named = [word for label in three[:count] for word in ("--label", label)]
+        named = [word for label in THREE[:count] for word in ("--label", label)]
         command("init", table, *named, "-o", policy, "--force", "--quiet")
     for _ in range(5):
         for count, known in times.items():
@@ -237,6 +250,22 @@ def several_labels(folder: Path) -> Iterator[Figure]:
     name = "summarize, three labels / one, 390,732 rows, processor time"
     note = f"{several:.2f} s / {one:.2f} s, file of {size:.2f} MB"
     yield Figure("labels", name, several / one, "x", 1.3, note=note)
+
+
+def several_searched(folder: Path) -> Iterator[Figure]:
+    """Search Adult for three labels, to proof, by their mean and by the worst of them."""
+    policy = folder / "three.yaml"
+    labels = [word for label in THREE for word in ("--label", label)]
+    command("init", ADULT, *labels, "-o", policy, "--force", "--quiet")
+    for serve in ("mean", "worst"):
+        ran = step("search_labels", table=ADULT, policy=policy, serve=serve)
+        name = f"search of Adult for three labels, serve: {serve}, processor time"
+        proven = bool(ran.result["optimal"])
+        note = (
+            f"{ran.result['combinations']:,.0f} combinations, "
+            f"{'proven' if proven else 'NOT proven'}; {ran.seconds:.0f} s by the clock"
+        )
+        yield Figure("labels", name, ran.cpu, "s", 60, note=note, proven=proven)
 
 
 def _texts(prefix: str, codes: Codes) -> npt.NDArray[np.str_]:

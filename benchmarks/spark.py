@@ -1,76 +1,110 @@
-"""Processor time of `summarize` and `apply` on Spark, compared with plain queries of Spark.
-
-python -m benchmarks.spark --rows 1e7 --runs 3
-python -m benchmarks.spark --rows 1e8 --runs 2 --release
-
-`summarize` is compared with one plain GROUP BY per attribute. With --release, `apply` is compared
-with a plain copy of the table. All run in turns in one session of Spark on two cores of this
-machine. The first run includes the compiler of the Java machine. Processor times are those of this
-process and of Spark's, from /proc. Spark makes the table, once for each number of rows.
-"""
+"""Spark: `summarize` and `apply` against plain queries of Spark, in turns, in one session on two cores."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet
+from benchmarks.measure import ADULT, POLICY, Figure, SkipError
+from benchmarks.processes import peaks, seconds_of
+from benchmarks.tables import COLUMNS, SEED
 
-import aegis
-from aegis.sources import open_table
-from aegis.sources.spark import connect
-from benchmarks.measure import ADULT, POLICY
-from benchmarks.servers import COLUMNS, TICK
-from benchmarks.tables import SEED
+if TYPE_CHECKING:
+    from benchmarks.tasks import Settings
 
 ROWS_OF_FILE = 6_250_000
 """Rows of each file of the table."""
+Times = tuple[float, float]
+"""Processor time and elapsed time."""
 
 
-def processes() -> dict[int, float]:
-    """Return the processor time of this process and of each process below it, with that of those
-    below that have ended.
-    """
-    parents, times = {}, {}
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (place / "stat").read_text().rpartition(") ")[2].split()
-        except OSError:
-            continue  # it has just ended
-        parents[int(place.name)] = int(fields[1])
-        times[int(place.name)] = sum(map(int, fields[11:15])) / TICK
-    below = {os.getpid()}
-    while more := {process for process, parent in parents.items() if parent in below} - below:
-        below |= more
-    return {process: times[process] for process in below}
+def spark(settings: Settings) -> Iterator[Figure]:
+    """Summarise up to ten million rows on Spark against one plain GROUP BY per attribute."""
+    yield from _on_spark("spark", settings, min(settings.rows, 10_000_000), rounds=4)
 
 
-def peaks() -> str:
-    """Return the peak memory of this process and of Spark's."""
-    found: dict[str, float] = {}
-    for process in processes():
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-        fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-        size = int(fields.get("VmHWM", "0 kB").split()[0]) / 1000
-        found[fields["Name"]] = max(found.get(fields["Name"], 0), size)
-    return ", ".join(f"{name} {size:.0f} MB" for name, size in found.items() if size > 50)
+def spark_large(settings: Settings) -> Iterator[Figure]:
+    """Summarise and release a hundred million rows on Spark, or ten times the rows asked for if fewer."""
+    rows = min(10 * settings.rows, 100_000_000)
+    yield from _on_spark("spark_large", settings, rows, rounds=2, released=True)
 
 
-def made(session: Any, folder: Path, rows: int) -> str:
+def _on_spark(
+    task: str, settings: Settings, rows: int, *, rounds: int, released: bool = False
+) -> Iterator[Figure]:
+    if shutil.which("java") is None:
+        raise SkipError("Spark needs Java: there is no program java")
+    import pyspark  # noqa: F401  # without it, the task is skipped
+
+    import aegis
+    from aegis.sources import open_table
+    from aegis.sources.spark import connect
+
+    session = connect("spark", master="local[2]")._session
+    try:
+        path = _table(session, settings.folder, rows)
+        table = session.read.parquet(path)
+        summaries: list[aegis.Summary] = []
+
+        def summarize() -> None:
+            summaries[:] = [aegis.summarize(open_table(path, engine=session), POLICY)]
+
+        def plain() -> None:
+            for name in table.columns:
+                if name != "income":
+                    table.groupBy(name, "income").count().toArrow()
+
+        ours, theirs = _in_turns(summarize, plain, rounds)
+        name = f"summarize / the twelve plain GROUP BYs, {rows:.0e} rows"
+        cold, processor = f"{name}, first round, processor time", f"{name}, processor time"
+        yield _ratio(task, cold, ours[:1], theirs[:1])
+        yield _ratio(task, processor, ours[1:], theirs[1:], 1.5)
+        yield from _peaks(task, "summarize and the plain queries")
+        if released:
+            yield from _released(task, session, path, summaries[0])
+    finally:
+        session.stop()
+
+
+def _released(task: str, session: Any, path: str, summary: Any) -> Iterator[Figure]:
+    """Release the table once, without a certificate, and copy it once."""
+    import aegis
+    from aegis.sources import open_table
+
+    best = aegis.advise(summary, POLICY, generate_count=20).best
+    assert best is not None
+    output, copied = f"{path}_released", f"{path}_copied"
+
+    def apply() -> None:
+        source = open_table(path, engine=session)
+        aegis.apply(source, POLICY, best, output=output, force=True)
+
+    def copy() -> None:
+        table = session.read.parquet(path)
+        table.write.mode("overwrite").parquet(copied, compression="zstd")
+
+    name = f"apply without a certificate / plain copy, {summary.rows:.0e} rows, processor time"
+    yield _ratio(task, name, *_in_turns(apply, copy, 1))
+    yield from _peaks(task, "the same and apply")
+    for folder in (output, copied):
+        shutil.rmtree(folder)
+
+
+def _table(session: Any, folder: Path, rows: int) -> str:
     """Return Parquet files with rows of Adult, whose age and hours are moved by at most two."""
-    place = folder / f"spark_{rows}"
-    if not (place / "_SUCCESS").exists():
+    import pyarrow.parquet
+
+    path = folder / f"spark_{rows}"
+    if not (path / "_SUCCESS").exists():
         adult = pyarrow.parquet.read_table(ADULT)
         numbers = pyarrow.array(range(adult.num_rows), pyarrow.int32())
-        known = session.createDataFrame(adult.append_column("place", numbers))
+        numbered = session.createDataFrame(adult.append_column("place", numbers))
         session.range(0, rows, 1, -(-rows // ROWS_OF_FILE)).createOrReplaceTempView("drawn")
-        known.createOrReplaceTempView("adult")
+        numbered.createOrReplaceTempView("adult")
 
         def moved(name: str, more: int) -> str:
             step = f"pmod(xxhash64(id, {SEED + more}), 5) - 2"
@@ -82,67 +116,44 @@ def made(session: Any, folder: Path, rows: int) -> str:
         session.sql(
             f"SELECT /*+ BROADCAST(adult) */ {selected} FROM drawn JOIN adult "
             f"ON place = pmod(xxhash64(id, {SEED}), {adult.num_rows})"
-        ).write.mode("overwrite").parquet(str(place))
-    return str(place)
+        ).write.mode("overwrite").parquet(str(path))
+    return str(path)
 
 
-def timed(step: Callable[[], Any]) -> tuple[float, str]:
-    """Return the processor time of a step, and a text with it and the elapsed time."""
-    processor, clock = sum(processes().values()), time.perf_counter()
-    step()
-    spent = sum(processes().values()) - processor
-    return spent, f"{spent:.1f} s ({time.perf_counter() - clock:.0f} by the clock)"
+def _in_turns(
+    ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int
+) -> tuple[list[Times], list[Times]]:
+    """Run two steps in turns; return what each round took of this process and of Spark's."""
+
+    def spent(step: Callable[[], Any]) -> Times:
+        processor, clock = seconds_of(os.getpid()), time.perf_counter()
+        step()
+        return seconds_of(os.getpid()) - processor, time.perf_counter() - clock
+
+    pairs = [(spent(ours), spent(theirs)) for _ in range(rounds)]
+    return [mine for mine, _ in pairs], [other for _, other in pairs]
 
 
-def compared(names: tuple[str, str], ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
-    """Run two steps, one after the other, and print their times and the ratio."""
-    (mine, said), (other, plain) = timed(ours), timed(theirs)
-    print(
-        f"{names[0]} {said}, {names[1]} {plain}, ratio {mine / other:.2f}, "
-        f"load {os.getloadavg()[0]:.0f}, peak memory {peaks()}",
-        flush=True,
+def _ratio(
+    task: str, name: str, ours: list[Times], theirs: list[Times], target: float | None = None
+) -> Figure:
+    """Return the ratio of the least processor times, with all times as a note."""
+    return Figure(
+        task,
+        name,
+        min(ours)[0] / min(theirs)[0],
+        "x",
+        target,
+        note="; ".join(
+            f"{' '.join(f'{one[place]:.1f}' for one in ours)} s / "
+            f"{' '.join(f'{one[place]:.1f}' for one in theirs)} s {how}"
+            for place, how in enumerate(("of processor time", "by the clock"))
+        ),
     )
 
 
-def main() -> None:
-    """Run the steps in turns, and print the times of each run."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", default="1e7")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--release", action="store_true")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    options = parser.parse_args()
-    session = connect("spark", master="local[2]")._session
-    path = made(session, options.folder, int(float(options.rows)))
-    table = session.read.parquet(path)
-    summaries: list[aegis.Summary] = []
-
-    def summarize() -> None:
-        summaries[:] = [aegis.summarize(open_table(path, engine=session), POLICY)]
-
-    def plain() -> None:
-        for name in table.columns:
-            if name != "income":
-                table.groupBy(name, "income").count().toArrow()
-
-    for _ in range(options.runs):
-        compared(("summarize", "plain queries"), summarize, plain)
-        if options.release:
-            best = aegis.advise(summaries[0], POLICY, generate_count=20).best
-            output = f"{path}_released"
-
-            def apply(output: str = output, best: Any = best) -> None:
-                aegis.apply(
-                    open_table(path, engine=session), POLICY, best, output=output, force=True
-                )
-
-            def copy(output: str = output) -> None:
-                table.write.mode("overwrite").parquet(f"{output}_plain", compression="zstd")
-
-            compared(("apply", "plain copy"), apply, copy)
-            for place in (output, f"{output}_plain"):
-                shutil.rmtree(place)
-
-
-if __name__ == "__main__":
-    main()
+def _peaks(task: str, name: str) -> Iterator[Figure]:
+    """Yield the peak memory of Spark's Java process and of this one so far."""
+    for program, size in peaks(os.getpid()).items():
+        if program.startswith(("java", "python")):
+            yield Figure(task, f"{name}, peak memory of {program}", size, "MB")

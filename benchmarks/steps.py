@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import POLICY
+from benchmarks.processes import peak
 
 Work = Callable[[], dict[str, Any]]
 
@@ -321,6 +322,22 @@ def search_all(table: str, *, limit: float = 60) -> Work:
     return work
 
 
+def search_labels(table: str, *, policy: str, serve: str, limit: float = 300) -> Work:
+    """Search for the labels of a policy, whose results are combined as `serve` says."""
+    import yaml
+
+    import aegis
+
+    rules = yaml.safe_load(Path(policy).read_text(encoding="utf-8"))
+    combined = aegis.load_policy(rules | {"serve": serve})
+
+    def work() -> dict[str, Any]:
+        advice = aegis.search(table, combined, top=1, time_limit=limit, explain_best=False)
+        return {"combinations": float(advice.combinations), "optimal": advice.optimal}
+
+    return work
+
+
 def group(table: str, *, policy: str, method: str, given: dict[str, Any] | None = None) -> Work:
     """Group the records of a table by one record-level method, without an engine."""
     import pyarrow.csv
@@ -398,21 +415,12 @@ STEPS: dict[str, Callable[..., Work]] = {
         copy,
         naive,
         search_all,
+        search_labels,
         group,
         group_normal,
         anonymize,
     )
 }
-
-
-def _peak() -> float:
-    """Return the peak resident memory of this program, in MB.
-
-    What the operating system states when a process has ended includes the memory of the process
-    that started it.
-    """
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def main() -> None:
@@ -421,7 +429,7 @@ def main() -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     seconds, spent = time.perf_counter() - wall, time.process_time() - cpu
-    print(json.dumps({"seconds": seconds, "cpu": spent, "peak": _peak(), "result": result}))
+    print(json.dumps({"seconds": seconds, "cpu": spent, "peak": peak("self")[1], "result": result}))
 
 
 if __name__ == "__main__":

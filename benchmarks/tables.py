@@ -10,6 +10,11 @@ import duckdb
 from benchmarks.measure import ADULT, SHARED
 
 SEED = 7
+COLUMNS = (
+    'age, workclass, education, "marital-status", occupation, relationship, race, sex, '
+    '"capital-gain", "capital-loss", "hours-per-week", "native-country", income'
+)
+"""All columns but the sampling weight and the number of the education."""
 
 
 def make_table(folder: Path, rows: int) -> Path:
@@ -29,6 +34,26 @@ def make_table(folder: Path, rows: int) -> Path:
         f"JOIN adult ON place = hash(i + {SEED}) % {size}) TO '{path}' (FORMAT parquet)"
     )
     connection.close()
+    return path
+
+
+def jittered(folder: Path, rows: int) -> Path:
+    """Return a Parquet file with rows of Adult, whose age and hours are moved by at most two."""
+    path = folder / f"jittered_{rows}.parquet"
+    if not path.exists():
+        connection = duckdb.connect()
+        connection.execute(
+            f"CREATE TABLE adult AS SELECT *, row_number() OVER () - 1 AS place "
+            f"FROM read_parquet('{ADULT}')"
+        )
+        size = connection.sql("SELECT count(*) FROM adult").fetchall()[0][0]
+        moved = (
+            f"SELECT adult.* REPLACE ((age + (hash(i + {SEED + 1}) % 5)::INT - 2)::INT AS age, "
+            f'greatest(1, "hours-per-week" + (hash(i + {SEED + 2}) % 5)::INT - 2)::INT '
+            f'AS "hours-per-week") FROM range({rows}) AS drawn(i) '
+            f"JOIN adult ON place = hash(i + {SEED}) % {size}"
+        )
+        connection.execute(f"COPY (SELECT {COLUMNS} FROM ({moved})) TO '{path}' (FORMAT parquet)")
     return path
 
 

@@ -11,24 +11,37 @@ from typing import Any
 
 from benchmarks.disk import disk
 from benchmarks.grouping import anonymizers
+from benchmarks.large import huge, large, memory
 from benchmarks.measure import (
     ADULT,
     POLICY,
     SHARED,
     Figure,
+    SkipError,
     advised,
     command,
     imports_alone,
     step,
     timed,
 )
+from benchmarks.postgres import postgres
 from benchmarks.protection import protection
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
 from benchmarks.searches import lattices, models
-from benchmarks.servers import jittered
-from benchmarks.shapes import any_against_one, other_shapes, several_labels, unknown_task
-from benchmarks.tables import as_csv, make_table, with_persons
+from benchmarks.service.load import service_load
+from benchmarks.service.pages import service_pages
+from benchmarks.service.workbench import workbench
+from benchmarks.shapes import (
+    any_against_one,
+    other_shapes,
+    several_labels,
+    several_searched,
+    unknown_task,
+    very_wide,
+)
+from benchmarks.spark import spark, spark_large
+from benchmarks.tables import as_csv, jittered, make_table, with_persons
 
 
 @dataclass(frozen=True)
@@ -365,11 +378,13 @@ def search_lattices(settings: Settings) -> Iterator[Figure]:
 def shapes(settings: Settings) -> Iterator[Figure]:
     """Advise on wide tables and large hierarchies."""
     yield from other_shapes(settings.folder)
+    yield from very_wide(settings.folder)
 
 
 def labels(settings: Settings) -> Iterator[Figure]:
     """Summarise for several labels, and search for a task that nobody knows."""
     yield from several_labels(settings.folder)
+    yield from several_searched(settings.folder)
     yield from any_against_one(settings.folder)
     yield from unknown_task(settings.folder)
 
@@ -497,15 +512,49 @@ TASKS: dict[str, Task] = {
         expected,
         protection,
         disk,
+        memory,
+        service_pages,
+        service_load,
+        workbench,
+        postgres,
+        spark,
+        spark_large,
+        large,
+        huge,
     )
 }
 """Every task by the name that `--only` takes."""
+BY_NAME_ONLY = (
+    "service_load",
+    "workbench",
+    "postgres",
+    "spark",
+    "spark_large",
+    "large",
+    "huge",
+)
+"""Tasks that take long or need other programs: they run only if `--only` names them."""
+EXTRAS = {
+    "httpx": "pip install '.[service]'",
+    "playwright": "pip install --group dev",
+    "psycopg": "pip install '.[postgres]'",
+    "pyspark": "pip install '.[spark]'",
+    "sqlalchemy": "pip install '.[service]'",
+}
+"""What installs the packages of tasks that need more than the core."""
 
 
 def run_task(name: str, settings: Settings, before: Mapping[str, float]) -> list[Figure]:
     """Run one task; print its figures beside those of an earlier run, and return them."""
     figures = []
-    for figure in TASKS[name](settings):
-        figures.append(figure)
-        print(figure.line(before), flush=True)
+    try:
+        for figure in TASKS[name](settings):
+            figures.append(figure)
+            print(figure.line(before), flush=True)
+    except SkipError as why:
+        print(f"{name}: skipped, {why}")
+    except ModuleNotFoundError as missing:
+        if missing.name not in EXTRAS:
+            raise
+        print(f"{name}: skipped, {missing.name} is missing: {EXTRAS[missing.name]}")
     return figures

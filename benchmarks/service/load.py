@@ -1,26 +1,28 @@
-"""Users in parallel who browse and request: `python -m benchmarks.service.load USERS [OPTIONS]`.
+"""Users in parallel who browse the catalog and request data.
 
 A user reads what came before clicking on: the pause between two calls is drawn from a negative
 exponential distribution, as TPC-W (clause 5.3.1.1) draws it with a mean of seven seconds. Here the mean is
-five seconds, unless another one is given. All users begin within one such pause. Printed: calls, errors,
-how long answers took, and what each took of processor time; who runs it says on which machine, and what
-else it did.
+five seconds. All users begin within one such pause.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
-import tempfile
+import statistics
 import time
-from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import httpx
+from benchmarks.measure import Figure, SkipError
+from benchmarks.postgres import running_server
+from benchmarks.processes import seconds_of
+from benchmarks.service.catalog import fill, served
 
-from aegis.service.catalog import Catalog
-from benchmarks.service.place import fill, processor_time, quantile, served
+if TYPE_CHECKING:
+    import httpx
+
+    from benchmarks.tasks import Settings
 
 SECONDS = 40.0
 PAUSE = 5.0
@@ -28,17 +30,54 @@ PAUSE = 5.0
 DATA_SETS = 200
 
 
+def service_load(settings: Settings) -> Iterator[Figure]:
+    """Answer 50 users from SQLite by one process, and 200 users from PostgreSQL by two."""
+    yield from _loaded(settings, "SQLite", 50, 1)
+    try:
+        with running_server() as server:
+            yield from _loaded(settings, "PostgreSQL", 200, 2, server.new_database())
+    except SkipError as why:
+        print(f"service_load: PostgreSQL skipped, {why}")
+
+
+def _loaded(
+    settings: Settings, engine: str, users: int, processes: int, database: str | None = None
+) -> Iterator[Figure]:
+    words, tokens = fill(settings.folder, users, DATA_SETS, 0, database)
+    with served(*words, "--processes", processes) as (url, process):
+        # What a service loads with its first calls is no part of the figures.
+        asyncio.run(_load(url, tokens[:8], 3.0, 0.2))
+        before = seconds_of(process)
+        answers = asyncio.run(_load(url, tokens[:users], SECONDS, PAUSE))
+        spent = seconds_of(process) - before
+    milliseconds = [1000 * seconds for seconds, _ in answers]
+    cuts = statistics.quantiles(milliseconds, n=100, method="inclusive")
+    errors = sum(status >= 400 for _, status in answers)
+    how = f"{users} users, {engine}, {processes} process{'es' if processes > 1 else ''}"
+    note = f"{len(answers)} calls, a pause of {PAUSE:g} s between two calls of a user"
+    for name, value, unit in (
+        ("p95", cuts[94], "ms"),
+        ("p50", cuts[49], "ms"),
+        ("errors", errors, ""),
+        ("calls", len(answers) / SECONDS, "1/s"),
+        ("processor time a call", 1000 * spent / len(answers), "ms"),
+    ):
+        yield Figure("service_load", f"{how}, {name}", value, unit, note=note)
+
+
 class OverError(Exception):
     """The time is over: a call that is under way is waited for, none is begun."""
 
 
-async def user(
-    url: str, token: str, seed: int, seconds: float, pause: float, told: list[tuple[float, int]]
+async def _user(
+    url: str, token: str, seed: int, seconds: float, pause: float, answers: list[tuple[float, int]]
 ) -> None:
     """Browse, look at a data set, request it, look at one's requests.
 
     Each user calls from an address of its own: all calls of one address together are limited, too.
     """
+    import httpx
+
     draw = random.Random(seed)
     headers = {"Authorization": f"Bearer {token}"}
     end = time.monotonic() + seconds
@@ -54,7 +93,7 @@ async def user(
                 raise OverError
             began = time.perf_counter()
             answer = await caller.request(method, path, json=body)
-            told.append((time.perf_counter() - began, answer.status_code))
+            answers.append((time.perf_counter() - began, answer.status_code))
             return answer
 
         while True:
@@ -69,55 +108,13 @@ async def user(
             await call("GET", "/requests")
 
 
-async def load(
+async def _load(
     url: str, tokens: list[str], seconds: float, pause: float
 ) -> list[tuple[float, int]]:
     """Return seconds and status of each call, of so many seconds."""
-    told: list[tuple[float, int]] = []
-    users = (user(url, token, n, seconds, pause, told) for n, token in enumerate(tokens))
+    answers: list[tuple[float, int]] = []
+    users = (_user(url, token, n, seconds, pause, answers) for n, token in enumerate(tokens))
     for ended in await asyncio.gather(*users, return_exceptions=True):
         if isinstance(ended, BaseException) and not isinstance(ended, OverError):
             raise ended
-    return told
-
-
-def main() -> None:
-    """Run it and print the figures."""
-    given = options()
-    with tempfile.TemporaryDirectory() as folder:
-        database = given.database or str(Path(folder) / "catalog.db")
-        objects = str(Path(folder) / "objects")
-        catalog = Catalog.open(database, objects)
-        tokens = fill(catalog, given.users, DATA_SETS, 0)[: given.users]
-        catalog.database.close()
-        processes = ("--processes", str(given.processes))
-        with served("--database", database, "--objects", objects, "--no-worker", *processes) as url:
-            asyncio.run(
-                load(url, tokens[:8], 3.0, 0.2)
-            )  # what a service loads with its first calls
-            before = processor_time()
-            told = asyncio.run(load(url, tokens, given.seconds, given.pause))
-            spent = processor_time() - before
-    seconds = [second for second, _ in told]
-    print(f"{given.users} users, {given.pause:g} s between calls, {given.processes} processes")
-    print(f"{len(told)} calls in {given.seconds:g} s: {len(told) / given.seconds:.0f} a second")
-    print(f"statuses {dict(Counter(status for _, status in told))}")
-    print(f"processor time of the service: {1000 * spent / len(told):.1f} ms a call")
-    print(f"p50 {quantile(seconds, 0.5):.0f} ms, p95 {quantile(seconds, 0.95):.0f} ms")
-
-
-def options() -> argparse.Namespace:
-    """Return what was asked for."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("users", type=int)
-    parser.add_argument(
-        "--database", help="an empty PostgreSQL database; an SQLite file without it"
-    )
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--pause", type=float, default=PAUSE)
-    parser.add_argument("--seconds", type=float, default=SECONDS)
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    main()
+    return answers

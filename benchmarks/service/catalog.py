@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import httpx
-from sqlalchemy import insert
+from benchmarks.measure import ADULT
 
-import aegis
-from aegis.safe.protect import dumps, protect
-from aegis.service.catalog import Catalog, accounts
-from aegis.service.catalog.access import scopes_of
-from aegis.service.catalog.records import DataSet, Request, Version, new_id, now
+if TYPE_CHECKING:
+    from aegis.service.catalog import Catalog
 
 POLICY = """version: 1
 label: income
@@ -28,14 +25,32 @@ attributes:
   sex: {role: quasi-identifier, masks: [identity, suppress]}
   education: {role: feature, masks: [identity, {keep_frequent: {count: 5}}]}
 """
-TABLE = Path(__file__).resolve().parents[2] / "data" / "adult.parquet"
 
 
-def fill(catalog: Catalog, users: int, data_sets: int, requests: int) -> list[str]:
-    """Make accounts, data sets and requests; return a token for each of the users, all consumers.
+def fill(
+    folder: Path, users: int, data_sets: int, requests: int, database: str | None = None
+) -> tuple[list[str], list[str]]:
+    """Fill a database, or a new file of SQLite; return the words that serve it, and tokens.
 
-    Each data set has a version with the protected summary of three attributes of UCI Adult.
+    Each user has a token, and the last token is an auditor's. Each data set has a version with the
+    protected summary of three attributes of UCI Adult.
     """
+    from aegis.service.catalog import Catalog
+
+    new = Path(tempfile.mkdtemp(dir=folder))
+    database, objects = database or str(new / "catalog.db"), str(new / "objects")
+    catalog = Catalog.open(database, objects)
+    people, tokens, provider = _accounts(catalog, users)
+    _records(catalog, people, provider, data_sets, requests)
+    catalog.database.close()
+    return ["--database", database, "--objects", objects, "--no-worker"], tokens
+
+
+def _accounts(catalog: Catalog, users: int) -> tuple[list[Any], list[str], Any]:
+    """Make consumers, an auditor and a provider; return consumers, tokens of both, and provider."""
+    from aegis.service.catalog import accounts
+    from aegis.service.catalog.access import scopes_of
+
     with catalog.database.writing() as session:
         tokens = []
         provider = accounts.create(session, "provider", ["provider"])
@@ -45,8 +60,22 @@ def fill(catalog: Catalog, users: int, data_sets: int, requests: int) -> list[st
             tokens.append(accounts.make_token(session, actor, "load", scopes_of(actor))[1])
         auditor = accounts.actor_of(accounts.create(session, "auditor", ["auditor"]))
         tokens.append(accounts.make_token(session, auditor, "load", scopes_of(auditor))[1])
-    policy = aegis.load_policy(_mapping())
-    bundle = dumps(protect(str(TABLE), policy, level="noise", epsilon=1.0, delta=1e-6)).encode()
+    return people, tokens, provider
+
+
+def _records(
+    catalog: Catalog, people: list[Any], provider: Any, data_sets: int, requests: int
+) -> None:
+    """Make data sets with a version each, and requests of the consumers in turn."""
+    import yaml
+    from sqlalchemy import insert
+
+    import aegis
+    from aegis.safe.protect import dumps, protect
+    from aegis.service.catalog.records import DataSet, Request, Version, new_id, now
+
+    policy = aegis.load_policy(yaml.safe_load(POLICY))
+    bundle = dumps(protect(str(ADULT), policy, level="noise", epsilon=1.0, delta=1e-6)).encode()
     key, digest = catalog.objects.put("summaries", bundle)
     columns = [
         {"name": name, "role": "feature", "kind": "categorical", "masks": ["identity"]}
@@ -74,7 +103,7 @@ def fill(catalog: Catalog, users: int, data_sets: int, requests: int) -> list[st
     asked = [
         {
             "id": new_id(), "data_set_id": f"set-{n % data_sets}",
-            "version_id": versions[n % data_sets]["id"], "consumer_id": people[n % users].id,
+            "version_id": versions[n % data_sets]["id"], "consumer_id": people[n % len(people)].id,
             "state": "submitted", "purpose": f"Study {n}", "models": [], "terms_accepted": True,
             "message": "", "created": now(), "changed": now(),
         }
@@ -85,61 +114,30 @@ def fill(catalog: Catalog, users: int, data_sets: int, requests: int) -> list[st
         session.execute(insert(Version), versions)
         if asked:
             session.execute(insert(Request), asked)
-    return tokens
-
-
-def _mapping() -> dict[str, object]:
-    import yaml
-
-    mapping: dict[str, object] = yaml.safe_load(POLICY)
-    return mapping
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[str]:
-    """Run `aegis serve` with these arguments on a free port; yield its address."""
+def served(*arguments: object) -> Iterator[tuple[str, int]]:
+    """Run `aegis serve` with these arguments on a free port; yield its address and its process."""
+    import httpx
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-c", "from aegis.cli.main import main; main()", "serve", "--port"]
-    process = subprocess.Popen([*command, port, "--quiet", *arguments], env=os.environ)
-    try:
-        for _ in range(600):
-            try:
-                httpx.get(f"{url}/sign-in")
-                break
-            except httpx.HTTPError:
-                time.sleep(0.2)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
-
-
-def quantile(seconds: list[float], share: float) -> float:
-    """Return a quantile in milliseconds."""
-    ordered = sorted(seconds)
-    return 1000 * ordered[min(int(share * len(ordered)), len(ordered) - 1)]
-
-
-def processor_time() -> float:
-    """Return the seconds of processor time of all processes that this one has started, and of theirs."""
-    spent, parents = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            parents[int(folder.name)] = int(fields[1])
-            spent[int(folder.name)] = int(fields[11]) + int(fields[12])
-    return sum(ticks for n, ticks in spent.items() if _is_below(n, parents)) / os.sysconf(
-        "SC_CLK_TCK"
-    )
-
-
-def _is_below(process: int, parents: dict[int, int]) -> bool:
-    """Return whether a process was started by this one, or by one that was."""
-    while process in parents:
-        process = parents[process]
-        if process == os.getpid():
-            return True
-    return False
+    program = Path(sys.executable).with_name("aegis")
+    words = [program, "serve", "--port", port, "--quiet", *map(str, arguments)]
+    with subprocess.Popen(words) as process:
+        try:
+            while process.poll() is None:
+                try:
+                    httpx.get(f"{url}/sign-in")
+                    break
+                except httpx.HTTPError:
+                    time.sleep(0.2)
+            else:
+                raise RuntimeError(f"This ended at once: {' '.join(map(str, words))}.")
+            yield url, process.pid
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
