@@ -130,7 +130,7 @@ def _peer(name: str, table: Path) -> Step:
 
 def _seconds(name: str, ours: Step, target: float | None = None, *, note: str = "") -> Figure:
     """Return processor time: the methods run on one thread, so it is what an idle machine takes."""
-    text = f"{ours.seconds:.2f} s by the clock, {ours.peak:.0f} MB"
+    text = f"{ours.seconds:.2f} s elapsed, {ours.peak:.0f} MB"
     return Figure(
         "anonymizers",
         name,

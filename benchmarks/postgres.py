@@ -62,11 +62,11 @@ def _ratio(name: str, there: list[Spent], here: list[Spent], target: float | Non
     )
     return Figure(
         "postgres",
-        f"{name}, PostgreSQL / embedded, processor time of client and server",
+        f"{name}, PostgreSQL / embedded",
         server / embedded,
         "x",
         target,
-        note=f"{server:.2f} s / {embedded:.2f} s; {elapsed:.2f} s / {alone:.2f} s by the clock",
+        note=f"{server:.2f} s / {embedded:.2f} s; {elapsed:.2f} s / {alone:.2f} s elapsed",
     )
 
 

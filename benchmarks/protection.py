@@ -23,11 +23,11 @@ def protection(settings: Settings) -> Iterator[Figure]:
     wall, cpu, _peak = command("leak", bundle, "--quiet")
     yield Figure(
         "protection",
-        "leak audit of Adult's bundle, whole process, processor time",
+        "leak audit of Adult's bundle, whole process",
         cpu,
         "s",
         60,
-        note=f"{wall:.2f} s by the clock",
+        note=f"{wall:.2f} s elapsed",
     )
     yield from _after()
 
@@ -72,14 +72,14 @@ def _after() -> Iterator[Figure]:
     proven = advice is not None and advice.optimal
     yield Figure(
         "protection",
-        "search of Adult after its best release, to proof, processor time",
+        "search of Adult after its best release, to proof",
         cpu,
         "s",
         60,
-        note=f"{wall:.2f} s by the clock; {'proven' if proven else 'NOT proven'}",
+        note=f"{wall:.2f} s elapsed; {'proven' if proven else 'NOT proven'}",
         proven=proven,
     )
     random = generate(summary, 1, seed=7)
     wall, cpu = timed(lambda: summary_after(summary, policy, random))
-    name = "joint classes with one release, processor time"
-    yield Figure("protection", name, cpu, "s", note=f"{wall:.2f} s by the clock")
+    name = "joint classes with one release"
+    yield Figure("protection", name, cpu, "s", note=f"{wall:.2f} s elapsed")

@@ -39,7 +39,7 @@ def models(folder: Path) -> Iterator[Figure]:
             spent, checked = _searched(data, share, model)
             yield Figure(
                 "models",
-                f"ARX lattice of 2,160, {name}, s = {share:.0%}, processor time",
+                f"ARX lattice of 2,160, {name}, s = {share:.0%}",
                 spent,
                 "s",
                 ARX.get((name, share)),

@@ -82,11 +82,11 @@ def scores(_: Settings) -> Iterator[Figure]:
     wall, cpu = timed(score, 3)
     yield Figure(
         "scores",
-        f"50 configurations, {len(measures)} measures, processor time",
+        f"50 configurations, {len(measures)} measures",
         cpu,
         "s",
         0.3,
-        note=f"{wall:.2f} s by the clock",
+        note=f"{wall:.2f} s elapsed",
     )
     source = open_table(ADULT)
     tables = [source.collect(masked_table(source, c.masks)).to_pandas() for c in listed[:3]]
@@ -96,12 +96,12 @@ def scores(_: Settings) -> Iterator[Figure]:
         whole, busy = (50 * sum(column) / len(spent) for column in zip(*spent, strict=True))
         yield Figure(
             "scores",
-            f"times faster than {name} on each, processor time",
+            f"times faster than {name} on each",
             busy / cpu,
             "x",
             target,
             False,
-            note=f"{busy:.1f} s for 50, from {len(spent)} of them; {whole / wall:.0f} by the clock",
+            note=f"{busy:.1f} s for 50, from {len(spent)} of them; {whole / wall:.0f} in elapsed time",
         )
 
 
@@ -147,11 +147,11 @@ def process(settings: Settings) -> Iterator[Figure]:
         )
         yield Figure(
             "process",
-            f"aegis advise --search, loss, s = {limit:.0%}, processor time",
+            f"aegis advise --search, loss, s = {limit:.0%}",
             cpu,
             "s",
             bound,
-            note=f"{wall:.2f} s by the clock, {peak:.0f} MB; ARX 3.9.2 on an idle machine: 2.12 and 2.69 s",
+            note=f"{wall:.2f} s elapsed, {peak:.0f} MB; ARX 3.9.2 on an idle machine: 2.12 and 2.69 s",
             proven=bool(advised(*words)["optimal"]),
         )
 
@@ -167,14 +167,14 @@ def _against_imports(name: str, words: tuple[object, ...], times: float) -> Iter
     wall, cpu, peak = (statistics.median(advise[i] for advise, _ in pairs) for i in range(3))
     yield Figure(
         "process",
-        f"aegis advise, Adult, {name}, processor time",
+        f"aegis advise, Adult, {name}",
         cpu,
         "s",
-        note=f"{wall:.2f} s by the clock, {peak:.0f} MB",
+        note=f"{wall:.2f} s elapsed, {peak:.0f} MB",
     )
     yield Figure(
         "process",
-        f"{name}, the same / `{IMPORTS}`, processor time",
+        f"{name}, the same / `{IMPORTS}`",
         statistics.median(advise[1] / alone[1] for advise, alone in pairs),
         "times",
         times,
@@ -189,7 +189,7 @@ def audit(settings: Settings) -> Iterator[Figure]:
     names = [a.name for a in aegis.load_policy(POLICY).quasi_identifiers]
     aegis.audit(ADULT, quasi_identifiers=names, sensitive=["income"])
     _wall, cpu = timed(lambda: aegis.audit(ADULT, quasi_identifiers=names, sensitive=["income"]), 3)
-    name = "Adult, eight quasi-identifiers, in process, processor time"
+    name = "Adult, eight quasi-identifiers, in process"
     yield Figure("audit", name, cpu, "s", 1.0)
     table = str(make_table(settings.folder, settings.rows))
     plain, ours = _alternating("group_by_quasi", "audit", table=table)
@@ -214,7 +214,7 @@ def scale(settings: Settings) -> Iterator[Figure]:
     yield from _ratio("scale", "summarize / scan floor", summed, floor, 12.0, settings.rows)
     yield Figure("scale", "advise, peak memory", max(s.peak for s in advised), "MB", 4000)
     best = min(s.cpu for s in advised)
-    name = "advise, rows per second of processor time"
+    name = "advise, rows a second"
     yield Figure("scale", name, settings.rows / best, "1/s")
     if settings.rows <= 10_000_000:
         small = str(make_table(settings.folder, settings.rows // 10))
@@ -222,7 +222,7 @@ def scale(settings: Settings) -> Iterator[Figure]:
         whole = slow.cpu * 25 * 10
         yield Figure(
             "scale",
-            "times faster than pandas and crosstab, processor time",
+            "times faster than pandas and crosstab",
             whole / best,
             "x",
             note=f"{whole:.0f} s, from 2 configurations on a tenth of the rows",
@@ -239,12 +239,12 @@ def csv_count(settings: Settings) -> Iterator[Figure]:
         yield Figure(
             "csv_count",
             f"count of records / reading, {'all' if quoted else 'few'} fields in quotes, "
-            f"{settings.rows:.0e} rows, processor time",
+            f"{settings.rows:.0e} rows",
             counted / (best.cpu - counted),
             "x",
             0.15,
             note=f"{counted:.2f} s / {best.cpu - counted:.2f} s; "
-            f"{best.result['seconds']:.2f} s / {best.seconds - best.result['seconds']:.2f} s on a clock",
+            f"{best.result['seconds']:.2f} s / {best.seconds - best.result['seconds']:.2f} s elapsed",
         )
 
 
@@ -288,12 +288,12 @@ def search(_: Settings) -> Iterator[Figure]:
     proof = "proven optimal" if found["optimal"] else f"NOT proven, gap {found['gap']:.2%}"
     yield Figure(
         "search",
-        "14 attributes, adjusted-pillai, k = 5, s = 5 %, processor time",
+        "14 attributes, adjusted-pillai, k = 5, s = 5 %",
         everything.cpu,
         "s",
         60,
         note=f"{found['combinations']:.1e} combinations, {proof}; "
-        f"{everything.seconds:.0f} s by the clock",
+        f"{everything.seconds:.0f} s elapsed",
         proven=found["optimal"],
     )
     yield Figure("search", "14 attributes, peak memory", everything.peak, "MB", 2000)
@@ -312,7 +312,7 @@ def search(_: Settings) -> Iterator[Figure]:
         _wall, cpu = timed(run, 5)
         yield Figure(
             "search",
-            f"ARX lattice, s = {limit:.0%}, processor time",
+            f"ARX lattice, s = {limit:.0%}",
             cpu,
             "s",
             bound,
@@ -320,11 +320,11 @@ def search(_: Settings) -> Iterator[Figure]:
             proven=advice.optimal and _is_arx_optimum(limit, advice.search.best),
         )
         _wall, cpu = timed(lambda run=run: run().to_dict(), 5)
-        name = f"the same, s = {limit:.0%}, with all that the advice tells, processor time"
+        name = f"the same, s = {limit:.0%}, with all that the advice tells"
         yield Figure("search", name, cpu, "s", note="scores, privacy and risks are found when read")
         proven = run(objective="adjusted-pillai").optimal
         _wall, cpu = timed(lambda run=run: run(objective="adjusted-pillai"), 2)
-        name = f"adjusted-pillai on that lattice, s = {limit:.0%}, processor time"
+        name = f"adjusted-pillai on that lattice, s = {limit:.0%}"
         yield Figure("search", name, cpu, "s", 1.0, proven=proven)
 
 
@@ -400,16 +400,16 @@ def growth(settings: Settings) -> Iterator[Figure]:
         step("save_summary", table=table, output=bundle)
         yield Figure(
             "growth",
-            f"summarize, {rows:.0e} rows, processor time",
+            f"summarize, {rows:.0e} rows",
             found.cpu,
             "s",
-            note=f"{found.seconds:.2f} s by the clock; {rows / found.cpu:,.0f} rows/s by processor time",
+            note=f"{found.seconds:.2f} s elapsed; {rows / found.cpu:,.0f} rows/s by processor time",
         )
         yield Figure("growth", f"summarize, {rows:.0e} rows, peak memory", found.peak, "MB")
         from_summary[rows] = bundle
     cpu = _least_in_turns(from_summary)
     for rows, seconds in cpu.items():
-        yield Figure("growth", f"advise from a summary of {rows:.0e} rows, CPU", seconds, "s")
+        yield Figure("growth", f"advise from a summary of {rows:.0e} rows", seconds, "s")
     if 100_000 in cpu:
         ratio = cpu[sizes[-1]] / cpu[100_000]
         yield Figure(
@@ -434,7 +434,7 @@ def _attributes(table: str) -> Iterator[Figure]:
         found = step("advise", table=table, attributes=count)
         yield Figure(
             "growth",
-            f"advise, 1e+06 rows, {count} attributes, CPU",
+            f"advise, 1e+06 rows, {count} attributes",
             found.cpu,
             "s",
             note=f"{found.cpu / count:.3f} s each, {found.cpu / count**2 * 1000:.1f} ms a pair",
@@ -447,7 +447,7 @@ def _configurations(bundle: str) -> Iterator[Figure]:
     for count in (50, 200, 800):
         runs = [step("advise_from_summary", summary=bundle, configurations=count) for _ in range(2)]
         times[count] = min(run.cpu for run in runs)
-        yield Figure("growth", f"advise, {count} configurations, CPU", times[count], "s")
+        yield Figure("growth", f"advise, {count} configurations", times[count], "s")
     slopes = (times[200] - times[50]) / 150, (times[800] - times[200]) / 600
     yield Figure(
         "growth",
@@ -477,16 +477,16 @@ def _ratio(
     rows: int,
     note: str = "",
 ) -> Iterator[Figure]:
-    """Yield the ratio of the least processor times, with that of times by the clock as a note."""
+    """Yield the ratio of the least processor times, with that of times elapsed as a note."""
     mine, other = min(s.cpu for s in ours), min(s.cpu for s in theirs)
     wall = min(s.seconds for s in ours) / min(s.seconds for s in theirs)
     yield Figure(
         task,
-        f"{name}, {rows:.0e} rows, processor time",
+        f"{name}, {rows:.0e} rows",
         mine / other,
         "x",
         target,
-        note=f"{mine:.2f} s / {other:.2f} s; {wall:.2f} by the clock{note}",
+        note=f"{mine:.2f} s / {other:.2f} s; {wall:.2f} in elapsed time{note}",
     )
 
 
