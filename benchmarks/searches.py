@@ -20,8 +20,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "basic beta-likeness 2": {"beta_likeness": {"beta": 2, "kind": "basic"}},
     "enhanced beta-likeness 2": {"beta_likeness": {"beta": 2, "kind": "enhanced"}},
 }
-ARX = {("t-closeness 0.2, equal", 0.05): 0.263}
-"""What ARX 3.9.2 took of processor time on the machine on which it was measured, in seconds."""
 SIZES = (2, 2, 2, 2, 4, 5, 6, 8, 9, 12, 16, 20, 40, 90, 3, 7)
 LEVELS = (1, 1, 1, 1, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 2, 3)
 ROWS = 73_489
@@ -42,7 +40,6 @@ def models(folder: Path) -> Iterator[Figure]:
                 f"ARX lattice of 2,160, {name}, s = {share:.0%}",
                 spent,
                 "s",
-                ARX.get((name, share)),
                 note=f"{checked:,} class counts",
             )
 
