@@ -11,7 +11,7 @@ from benchmarks.tables import jittered, make_table
 if TYPE_CHECKING:
     from benchmarks.tasks import Settings
 
-LIMIT = "64MB"
+LIMIT = "64MiB"
 
 
 def memory(settings: Settings) -> Iterator[Figure]:
