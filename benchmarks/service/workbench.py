@@ -66,7 +66,7 @@ def workbench(settings: Settings) -> Iterator[Figure]:
         page.wait_for_selector(LAST)
         for name, until, values in (
             ("control to a first best", FIRST, range(2, 2 + TIMES)),
-            ("control to the proven best", LAST, (5, 10, 25)),
+            ("control to the last best", LAST, (5, 10, 25)),
         ):
             yield from _figures(process, name, lambda k, until=until: _best(page, k, until), values)
         print(f"workbench: {page.text_content('#best h2')}")
