@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import Figure, command, four_commands, in_another_process, step
-from benchmarks.tables import jittered, make_table
+from benchmarks.tables import make_table
 
 if TYPE_CHECKING:
     from benchmarks.tasks import Settings
 
-LIMIT = "64MB"
+LIMIT = "64MiB"
 
 
 def memory(settings: Settings) -> Iterator[Figure]:
     """Run four commands on a large table with little memory for the engine."""
-    table = in_another_process(jittered, settings.folder, settings.rows)
+    table = in_another_process(make_table, settings.folder, settings.rows)
     for name, words in four_commands([table], settings.folder, "limited").items():
         wall, cpu, peak = command(*words, "--memory-limit", LIMIT, "--quiet")
         yield Figure(

@@ -73,9 +73,7 @@ class Figure:
         earlier = before.get(f"{self.task}: {self.name}")
         change = f" ({self.value / earlier:.2f} of the baseline)" if earlier else ""
         note = f"  [{self.note}]" if self.note else ""
-        return (
-            f"{self.task:9} {self.name:52} {self.value:12,.3f} {self.unit:4} {target}{change}{note}"
-        )
+        return f"{self.task:14} {self.name:52} {self.value:12,.3f} {self.unit:4} {target}{change}{note}"
 
 
 @dataclass(frozen=True)
