@@ -47,7 +47,7 @@ def test_the_first_search_is_left_out_of_the_median():
     ours = [Answer.parse(f"{t}000000 {words}") for t in (900, 20, 30, 40)]
     arx = [Answer.parse(f"{t}000000 {words}") for t in (300, 60, 60, 60)]
     turns = Turns(ours, arx)
-    assert turns.warm == (0.03, 0.06)
+    assert turns.medians == (0.03, 0.06)
     assert turns.first == pytest.approx(3)
 
 

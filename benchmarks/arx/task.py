@@ -27,7 +27,7 @@ def searches(folder: Path) -> Iterator[Figure]:
 
 
 def _compared(case: Case, turns: Turns) -> Figure:
-    ours, arx = turns.warm
+    ours, arx = turns.medians
     notes = [
         f"{1000 * ours:.0f} / {1000 * arx:.0f} ms",
         f"classes counted {turns.ours[-1].checked:,} / {turns.arx[-1].checked:,} times",

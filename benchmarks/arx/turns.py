@@ -109,7 +109,7 @@ class Turns:
         return self.ours[0].seconds / self.arx[0].seconds
 
     @property
-    def warm(self) -> tuple[float, float]:
+    def medians(self) -> tuple[float, float]:
         """Median time of the later searches: Aegis, ARX."""
         ours, arx = (
             statistics.median(one.seconds for one in answers[1:])
