@@ -62,7 +62,7 @@ def _table(task: str, run: Run) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return re.sub(r"(?<=\d)%", " %", text).replace("|", "\\|")
 
 
 def _missed(runs: Mapping[str, Run]) -> str:
