@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet
 
 from benchmarks.measure import ADULT, SHARED
 
@@ -20,20 +21,8 @@ COLUMNS = (
 def make_table(folder: Path, rows: int) -> Path:
     """Return a Parquet file of `rows` rows of Adult, 14 attributes and the label; made once."""
     path = folder / f"adult_{rows}.parquet"
-    if path.exists():
-        return path
-    connection = duckdb.connect(config={"temp_directory": str(folder / "spill")})
-    connection.execute(
-        f"CREATE TABLE adult AS SELECT *, row_number() OVER () - 1 AS place "
-        f"FROM read_parquet('{ADULT}')"
-    )
-    size = connection.sql("SELECT count(*) FROM adult").fetchall()[0][0]
-    connection.execute("SET preserve_insertion_order = false")
-    connection.execute(
-        f"COPY (SELECT adult.* EXCLUDE (place) FROM range({rows}) AS drawn(i) "
-        f"JOIN adult ON place = hash(i + {SEED}) % {size}) TO '{path}' (FORMAT parquet)"
-    )
-    connection.close()
+    if not path.exists():
+        _write(f"SELECT adult.* EXCLUDE (place) FROM {_drawn(rows)}", path)
     return path
 
 
@@ -41,19 +30,12 @@ def jittered(folder: Path, rows: int) -> Path:
     """Return a Parquet file with rows of Adult, whose age and hours are moved by at most two."""
     path = folder / f"jittered_{rows}.parquet"
     if not path.exists():
-        connection = duckdb.connect()
-        connection.execute(
-            f"CREATE TABLE adult AS SELECT *, row_number() OVER () - 1 AS place "
-            f"FROM read_parquet('{ADULT}')"
-        )
-        size = connection.sql("SELECT count(*) FROM adult").fetchall()[0][0]
         moved = (
             f"SELECT adult.* REPLACE ((age + (hash(i + {SEED + 1}) % 5)::INT - 2)::INT AS age, "
             f'greatest(1, "hours-per-week" + (hash(i + {SEED + 2}) % 5)::INT - 2)::INT '
-            f'AS "hours-per-week") FROM range({rows}) AS drawn(i) '
-            f"JOIN adult ON place = hash(i + {SEED}) % {size}"
+            f'AS "hours-per-week") FROM {_drawn(rows)}'
         )
-        connection.execute(f"COPY (SELECT {COLUMNS} FROM ({moved})) TO '{path}' (FORMAT parquet)")
+        _write(f"SELECT {COLUMNS} FROM ({moved})", path)
     return path
 
 
@@ -61,10 +43,8 @@ def with_persons(table: Path, rows: int) -> Path:
     """Return the table with a column `person`: a fifth as many persons as rows, drawn by a hash."""
     path = table.with_suffix(".persons.parquet")
     if not path.exists():
-        duckdb.connect().execute(
-            f"COPY (SELECT *, hash(row_number() OVER () + {SEED}) % {rows // 5} AS person "
-            f"FROM '{table}') TO '{path}' (FORMAT parquet)"
-        )
+        person = f"hash(row_number() OVER () + {SEED}) % {rows // 5}"
+        _write(f"SELECT *, {person} AS person FROM '{table}'", path)
     return path
 
 
@@ -72,9 +52,24 @@ def as_csv(table: Path, *, quoted: bool = False) -> Path:
     """Return a Parquet file written as CSV, each field in quotes where asked; made once."""
     path = table.with_suffix(".quoted.csv" if quoted else ".csv")
     if not path.exists():
-        force = ", FORCE_QUOTE *" if quoted else ""
-        duckdb.connect().execute(f"COPY (FROM '{table}') TO '{path}' (FORMAT csv, HEADER{force})")
+        _write(f"FROM '{table}'", path, f"csv, HEADER{', FORCE_QUOTE *' if quoted else ''}")
     return path
+
+
+def _drawn(rows: int) -> str:
+    """Return the rows `adult` that a hash of the number i draws, as a relation in SQL."""
+    size = pyarrow.parquet.read_metadata(ADULT).num_rows
+    adult = f"SELECT *, row_number() OVER () - 1 AS place FROM read_parquet('{ADULT}')"
+    return f"range({rows}) AS drawn(i) JOIN ({adult}) adult ON place = hash(i + {SEED}) % {size}"
+
+
+def _write(query: str, path: Path, options: str = "parquet") -> None:
+    """Write the rows of a query in any order; if this is interrupted, the file is not there."""
+    part = path.with_name(f"{path.name}.part")
+    with duckdb.connect(config={"temp_directory": str(path.parent / "spill")}) as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute(f"COPY ({query}) TO '{part}' (FORMAT {options})")
+    part.rename(path)
 
 
 def make_csv(folder: Path, columns: Sequence[str], rows: int, *, row: bool = True) -> Path:
