@@ -14,6 +14,7 @@ from service_support import CANARY, POLICY, house, released
 from sqlalchemy import select
 
 from aegis.advisor.utility import UtilityFigure
+from aegis.cli.main import run
 from aegis.errors import AegisError, EngineError, PolicyError
 from aegis.present.chosen import chosen_words
 from aegis.service.catalog import (
@@ -406,3 +407,43 @@ def test_a_request_that_is_refused_leaves_no_draft(place):
         assert list(clara.requests()) == before
         asked = clara.request("census", "Predict income", terms_accepted=True)
         assert asked["state"] == "submitted"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("costly", ["--ceiling", "1", "--epsilon", "4"], "has epsilon 1 left"),
+        ("misspelt", ["--protect", "nosie"], "protect"),
+        ("endless", ["--epsilon", "1000"], "epsilon"),
+    ],
+)
+def test_a_data_set_whose_summary_is_refused_is_not_registered(
+    place, tmp_path, monkeypatch, capsys, name, options, message
+):
+    """The data set stayed, empty, and its name and its population could not be used again."""
+    policy, key = tmp_path / "policy.yaml", tmp_path / "agent.pub"
+    policy.write_text(POLICY)
+    key.write_bytes(place.public_pem())
+    words = ["catalog", "register", name, "--source", "adult", "--key", str(key), "-p"]
+    monkeypatch.setenv("AEGIS_URL", place.url)
+    monkeypatch.setenv("AEGIS_TOKEN", place.tokens["paula"])
+    with place.client("paula") as paula:
+        before = len(list(paula.log()))
+        assert run([*words, str(policy), *options]) == 2
+        assert message in capsys.readouterr().err
+        assert name not in [each["id"] for each in paula.search()]
+        assert len(list(paula.log())) == before
+        assert run([*words, str(policy), "--ceiling", "4", "--epsilon", "4"]) == 0
+        assert paula.ledger(name)["reserved"] == 4
+        place.work()
+        assert paula.data_set(name)["version"]["number"] == 1
+
+
+def test_a_token_that_may_not_ask_for_a_summary_registers_none(place):
+    with place.client("paula") as paula:
+        made = paula.make_token("narrow", ["register", "browse"])
+    with Client(place.url, made["secret"]) as narrow:
+        asked = {"source": "adult", "public_key": place.key}
+        with pytest.raises(NotAllowed, match="upload-summary"):
+            narrow.register("narrowly", **asked, summary={"policy": POLICY})
+        assert "narrowly" not in [each["id"] for each in narrow.search()]

@@ -384,6 +384,7 @@ def _subject(
         consumer=None if request is None else request.consumer_id,
         granted=granted,
         visible=data_set.published and (data_set.public or AccountRole.CONSUMER in granted),
+        unsent=request is not None and not request.sent,
     )
 
 

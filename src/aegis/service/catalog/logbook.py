@@ -102,9 +102,12 @@ def _readable(by: Actor) -> ColumnElement[bool]:
         return true()
     data_set_ids = select(DataSet.id).where(DataSet.provider_id == by.account)
     request_ids = select(Request.id).where(Request.consumer_id == by.account)
+    unsent = select(Request.id).where(~Request.sent)
+    of_data_set = or_(
+        LogEntry.data_set_id.in_(data_set_ids), LogEntry.data_set_id.in_(data_sets.assigned_to(by))
+    )
     return or_(
-        LogEntry.data_set_id.in_(data_set_ids),
-        LogEntry.data_set_id.in_(data_sets.assigned_to(by)),
+        of_data_set & (LogEntry.request_id.is_(None) | LogEntry.request_id.not_in(unsent)),
         LogEntry.request_id.in_(request_ids),
         LogEntry.data_set_id.is_(None)
         & ((LogEntry.actor == by.name) | (LogEntry.detail["account"].as_string() == by.name)),

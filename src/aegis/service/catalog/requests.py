@@ -555,15 +555,16 @@ def drifted(session: Session, request: Request) -> bool:
 
 def visible(by: Actor) -> ColumnElement[bool]:
     """Return the SQL condition that selects the requests that the actor may see."""
+    of_data_set: list[ColumnElement[bool]] = [Request.data_set_id.in_(data_sets.assigned_to(by))]
     if AccountRole.AUDITOR in by.roles:
-        return true()
-    ties: list[ColumnElement[bool]] = []
-    if AccountRole.CONSUMER in by.roles:
-        ties.append(Request.consumer_id == by.account)
+        of_data_set.append(true())
     if AccountRole.PROVIDER in by.roles:
         data_set_ids = select(DataSet.id).where(DataSet.provider_id == by.account)
-        ties.append(Request.data_set_id.in_(data_set_ids))
-    return or_(*ties, Request.data_set_id.in_(data_sets.assigned_to(by)))
+        of_data_set.append(Request.data_set_id.in_(data_set_ids))
+    ties: list[ColumnElement[bool]] = [Request.sent & or_(*of_data_set)]
+    if AccountRole.CONSUMER in by.roles:
+        ties.append(Request.consumer_id == by.account)
+    return or_(*ties)
 
 
 @lru_cache(maxsize=64)

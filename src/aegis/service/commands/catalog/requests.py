@@ -208,13 +208,7 @@ def choose(
     then prints the result.
     """
     text = None if configuration is None else read_text(configuration, "configuration", PolicyError)
-    client.step(number, "choose", **({} if text is None else {"configuration": text}))
-    waited = client.wait(number)
-    answer = waited["answer"]
-    if answer is None:
-        raise PolicyError(
-            f"No configuration was chosen. {clean(waited['job']['error'])}", hint="See the log."
-        )
+    answer = client.choose(number, text)
     Output().show(clean(answer["headline"]), *map(clean, answer["why"]))
 
 
