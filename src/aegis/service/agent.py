@@ -378,6 +378,7 @@ class Agent:
             job.source.require_columns(pq.read_schema(masked).names)
             content = masked.read_bytes()
         document["input"]["origin"] = job.received["data_set"]  # instead of its local path
+        document["catalog"] = {"url": self.settings.url, "request": job.received["request"]}
         sealed = json.dumps(seal(document, self.settings.key), indent=2, ensure_ascii=False)
         return MadeOutput({"certificate": sealed}, content)
 

@@ -341,7 +341,9 @@ class Client:
         return self._get(f"{self._of(request)}/release")
 
     def verify(self, request: str) -> dict[str, Any]:
-        """Return whether the stored file of a release, its certificate and its signature match."""
+        """Return whether a release can be used: it was not revoked, and its stored file, its
+        certificate and its signature match. `wrong` has the reasons if it cannot.
+        """
         return self._post(f"{self._of(request)}/verify")
 
     def download(

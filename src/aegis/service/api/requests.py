@@ -15,6 +15,7 @@ from aegis.service.catalog.records import Request, now
 from aegis.service.catalog.states import RequestState
 from aegis.service.identity import Call, CallOf
 from aegis.service.routes import Routes
+from aegis.words import json_fields
 
 routes = Routes(prefix="/requests", tags=["requests"])
 
@@ -176,21 +177,29 @@ def export(request_id: str, kind: ExportKind, call: CallOf) -> Response:
 
 @routes.post("/{request_id}/verify", Action.VERIFY)
 def verify(request_id: str, call: CallOf) -> dict[str, Any]:
-    """Check that the stored file, its certificate and its signature match."""
-    wrong = verified(call, request_id)["wrong"]
-    return {"verified": not wrong, "wrong": wrong}
+    """Check that the release was not revoked, and that the stored file, its certificate and its
+    signature match.
+    """
+    checked = verified(call, request_id)
+    times = json_fields(checked["release"], "expires", "revoked")
+    return {"verified": not checked["wrong"], "wrong": checked["wrong"], **times}
 
 
 def verified(call: Call, request_id: str) -> dict[str, Any]:
-    """Return a request, its release, the key that signed the release, and one line for each
-    mismatch.
+    """Return a request, its release, the key that signed the release, and one line for each reason
+    not to use the file: that the release was revoked, and each mismatch.
     """
     with call.reading() as session:
         request = requests.authorised(session, call.actor, Action.VERIFY, request_id)
-        record = requests.file_of(session, request)
+        record = requests.release_of(session, request)
+        revoked = requests.revocation(request, record)
+        if revoked is None:
+            record = requests.file_of(session, request)
         key = deliveries.key_of(record, request.data_set)
-    wrong = deliveries.verify(call.catalog, record, key)
-    return {"asked": request, "release": record, "key": key, "wrong": wrong}
+    wrong = [] if revoked is None else [revoked]
+    if record.object_key:
+        wrong += deliveries.verify(call.catalog, record, key)
+    return {"asked": request, "release": record, "key": key, "wrong": wrong, "moment": now()}
 
 
 @routes.get("/{request_id}/download", Action.DOWNLOAD, response_class=StreamingResponse)

@@ -330,6 +330,13 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
     return release
 
 
+def revocation(request: Request, release: ReleaseRecord) -> str | None:
+    """Return, in words, when and why a release was revoked; None if it was not."""
+    if release.revoked is None:
+        return None
+    return f"the release was revoked on {release.revoked:%Y-%m-%d}: {request.message}"
+
+
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
     """Return all earlier releases of the table; also expired ones, as somebody may have a copy."""
     query = select(ReleaseRecord).where(

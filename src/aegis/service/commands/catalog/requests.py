@@ -313,14 +313,18 @@ def download(
 
 
 def verify(client: Client, number: RequestId) -> None:
-    """Verify a release: its file, its certificate, its signature.
+    """Verify a release: its file, its certificate, its signature, and that nobody has
+    revoked it.
 
-    You give a released request. If file, certificate and signature do not match, the
-    exit code is 1.
+    You give a released request. If the release was revoked, or if file, certificate and
+    signature do not match, the exit code is 1.
     """
     verdict = client.verify(number)
     if verdict["verified"]:
-        Output().show("File, certificate and signature match.")
+        Output().show(
+            "File, certificate and signature match. Nobody has revoked the release so far. "
+            f"Its last day is {verdict['expires'][:10]}."
+        )
         return
     Output().show(*map(clean, verdict["wrong"]))
     raise typer.Exit(1)
