@@ -170,9 +170,12 @@ class Client:
         """Change the roles of an account; for admins."""
         return self._post(f"/accounts/{_part(name)}/roles", roles=list(roles))
 
-    def close_account(self, name: str) -> None:
-        """Close an account, and end its sessions and tokens; for admins."""
-        self._post(f"/accounts/{_part(name)}/disable")
+    def close_account(self, name: str, *, leave: bool = False) -> dict[str, Any]:
+        """Close an account, and end its sessions and tokens; for admins. With `leave`, also an
+        account that provides data sets: they are taken out of the catalog, and the open requests
+        for them go back to their consumers. Return these data sets and requests.
+        """
+        return self._post(f"/accounts/{_part(name)}/disable", leave=leave)
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return your own tokens, without their secrets."""

@@ -110,6 +110,12 @@ class SessionsEnded(Sent):
     tokens: bool = False
 
 
+class AccountClosed(Sent):
+    """The choice whether to close an account even if it provides data sets."""
+
+    leave: bool = False
+
+
 class Receiver(Sent):
     """The provider's account to which data sets are transferred."""
 

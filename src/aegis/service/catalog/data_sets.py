@@ -222,11 +222,35 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
             f"{identifier} has no protected summary yet.",
             hint="Ask for one (aegis catalog summary), and run the agent (aegis agent).",
         )
+    set_published(session, by, data_set, published=published)
+    return data_set
+
+
+def set_published(session: Session, by: Actor, data_set: DataSet, *, published: bool) -> None:
+    """Show or hide a data set, for an actor whose permission was checked."""
     old, new = {"published": data_set.published}, {"published": published}
     data_set.published = published
     action = "published" if published else "taken out"
-    append(session, by.name, action, data_set=identifier, old=old, new=new)
-    return data_set
+    append(session, by.name, action, data_set=data_set.id, old=old, new=new)
+
+
+def unserved(data_set: DataSet) -> str | None:
+    """Return why no agent can work on a data set, because of its provider's account; None if one
+    can.
+    """
+    provider = data_set.provider
+    if provider.disabled:
+        return f"The account of {provider.name}, the provider of {data_set.id}, is closed."
+    if AccountRole.PROVIDER not in provider.roles:
+        return f"{provider.name}, the provider of {data_set.id}, has lost the role provider."
+    return None
+
+
+def require_served(data_set: DataSet) -> None:
+    """Raise `WrongState` if no agent can work on a data set, because of its provider's account."""
+    why = unserved(data_set)
+    if why is not None:
+        raise WrongState(why, hint="Ask an admin to hand the data set over to another provider.")
 
 
 def grant(

@@ -130,7 +130,10 @@ def ask_check(
 def _enqueue(
     session: Session, request: Request, kind: str, program: str, task: Mapping[str, Any]
 ) -> Job:
-    """Create a job of this `kind` for a request. `program` says who does it: an agent or a worker."""
+    """Create a job of this `kind` for a request. `program` says who does it: an agent or a worker.
+    Raise `WrongState` if no agent can work on the data set any more.
+    """
+    data_sets.require_served(request.data_set)
     return jobs.enqueue(
         session, kind, program, request.data_set_id, request_id=request.id, task=task
     )

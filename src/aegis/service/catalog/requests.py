@@ -34,11 +34,23 @@ from aegis.service.catalog.records import (
     Version,
     now,
 )
-from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after, done
+from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after, done, starts_of
 
 _CHANGED = (
     "Submit the request again: the data set, its policy, its terms or its releases have changed."
 )
+_AGAIN = (
+    "So nobody can make this release now. Once the data set is in the catalog again, with another "
+    "provider or with this one, you can submit the request again. You can also withdraw it."
+)
+_WITH_OTHERS = (
+    RequestState.SUBMITTED,
+    RequestState.IN_REVIEW,
+    RequestState.APPROVED,
+    RequestState.RUNNING,
+    RequestState.FAILED,
+)
+"""States in which a request waits for an operator, an approver or an agent."""
 _WITH_RELEASE = (RequestState.RELEASED, RequestState.EXPIRED, RequestState.REVOKED)
 """States in which the release exists or has existed."""
 SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
@@ -68,6 +80,7 @@ def draft(session: Session, by: Actor, /, data_set_id: str, **fields: Any) -> Re
     optionally, label, measure, models and terms_accepted.
     """
     data_set = data_sets.authorised(session, by, Action.REQUEST, data_set_id)
+    data_sets.require_served(data_set)
     version = data_sets.newest(session, data_set_id)
     if version is None:
         raise WrongState(f"{data_set_id} has no version.", hint="Ask its provider.")
@@ -102,6 +115,7 @@ def submit(session: Session, by: Actor, request_id: str) -> Request:
             "You have not accepted the terms of the data set.",
             hint="Read the terms (aegis catalog show), then accept them (--accept-terms).",
         )
+    data_sets.require_served(request.data_set)
     newest = data_sets.newest(session, request.data_set_id)
     if newest is None or not request.data_set.published:
         raise WrongState(f"{request.data_set_id} is not published.", hint="Ask its provider.")
@@ -247,6 +261,25 @@ def drift(session: Session, by: Actor, data_set_id: str) -> int:
     for request in changed:
         _sent_back(session, by, request)
     return len(changed)
+
+
+def unanswered(session: Session, data_set_ids: Sequence[str]) -> Sequence[Request]:
+    """Return the requests for these data sets that wait for somebody else than their consumer,
+    oldest first.
+    """
+    query = select(Request).where(
+        Request.data_set_id.in_(data_set_ids), Request.state.in_(_WITH_OTHERS)
+    )
+    return session.scalars(query.order_by(Request.created)).all()
+
+
+def give_up(session: Session, by: Actor, request: Request, why: str) -> Request:
+    """Send a request that nobody can answer any more back to its consumer; `why` is the reason. Its
+    jobs must have ended.
+    """
+    undecided = request.state in starts_of(RequestStep.RETURN)
+    step = RequestStep.RETURN if undecided else RequestStep.DRIFT
+    return _step(session, by, request, step, message=f"{why} {_AGAIN}")
 
 
 def complete(session: Session, by: Actor, request: Request, digest: str) -> Request:

@@ -147,6 +147,7 @@ def show(request_id: str, call: CallOf) -> Response:
         release=release,
         certificate=None if release is None else json.loads(release.certificate),
         drifted=drifted,
+        unserved=data_sets.unserved(request.data_set),
         approvals=approvals,
         may_sign=may_sign and holds and signable,
         must_sign=bool((request.answer or {}).get("signers")),
