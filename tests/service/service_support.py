@@ -293,6 +293,7 @@ PROBES = {
     ("POST", "/data-sets/{identifier}/workbench/propose"): {"policy": POLICY},
     ("POST", "/requests"): {"data_set": "census", "purpose": "x"},
     ("POST", "/requests/{request_id}"): {"purpose": "x"},
+    ("POST", "/requests/{request_id}/change"): {"purpose": "x"},
     ("POST", "/requests/{request_id}/return"): {"message": "x"},
     ("POST", "/requests/{request_id}/reject"): {"message": "x"},
     ("POST", "/requests/{request_id}/revoke"): {"message": "x"},

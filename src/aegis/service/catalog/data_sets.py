@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, or_, select
+from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, or_, select, update
 from sqlalchemy.orm import Session, defer
 
 from aegis.errors import AegisError
@@ -24,6 +24,7 @@ from aegis.service.catalog.accounts import named
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, DataSet, Grant, Request, Version
+from aegis.service.catalog.states import RequestState
 from aegis.service.catalog.statements import digest
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
@@ -35,6 +36,15 @@ CHANGEABLE = ("title", "description", "label", "terms", *TERMS)
 """Fields that `change` can change."""
 LOGGED = (*CHANGEABLE, "source", "population", "public_key", "published")
 """Fields whose values are logged."""
+_NOT_RELEASED = (
+    RequestState.DRAFT,
+    RequestState.SUBMITTED,
+    RequestState.IN_REVIEW,
+    RequestState.RETURNED,
+    RequestState.APPROVED,
+    RequestState.FAILED,
+)
+"""States in which a request must be submitted again if the terms change."""
 # Asked with nearly each call, so built once: building one takes longer than an SQLite file its answer.
 _GRANTS = select(Grant.data_set_id, Grant.role).where(
     Grant.data_set_id.in_(bindparam("data_sets", expanding=True)),
@@ -137,7 +147,9 @@ def require_key(public_key: str) -> None:
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
-    """Set fields of a data set. Only its provider may set its terms (`TERMS`)."""
+    """Set fields of a data set. Only its provider may set its terms (`TERMS`). Consumers who have
+    accepted another text of the terms must accept the new one before they submit again.
+    """
     data_set = authorised(session, by, Action.EDIT_DATA_SET, identifier)
     terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
     if terms and data_set.provider_id != by.account:
@@ -147,6 +159,9 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
         )
     old = {name: getattr(data_set, name, None) for name in about}
     _set(data_set, about)
+    if about.get("terms", old.get("terms")) != old.get("terms"):
+        accepted = (Request.data_set_id == identifier) & Request.state.in_(_NOT_RELEASED)
+        session.execute(update(Request).where(accepted).values(terms_accepted=False))
     append(session, by.name, "data set changed", data_set=identifier, old=old, new=dict(about))
     return data_set
 
