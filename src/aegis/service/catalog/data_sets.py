@@ -24,8 +24,8 @@ from aegis.service.catalog.accounts import named
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, DataSet, Grant, Request, Version
-from aegis.service.catalog.states import RequestState
 from aegis.service.catalog.statements import digest
+from aegis.service.catalog.states import RequestState
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,78}[a-z0-9])?")
