@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, or_, select, update
-from sqlalchemy.orm import Session, defer
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    false,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from aegis.errors import AegisError
 from aegis.service.catalog import populations
 from aegis.service.catalog.access import (
     NOTHING,
+    PERMISSIONS,
     AccountRole,
     ActedOn,
     Action,
     Actor,
+    Tie,
     authorise,
     may,
 )
@@ -46,9 +60,8 @@ _NOT_RELEASED = (
 )
 """States in which a request must be submitted again if the terms change."""
 # Asked with nearly each call, so built once: building one takes longer than an SQLite file its answer.
-_GRANTS = select(Grant.data_set_id, Grant.role).where(
-    Grant.data_set_id.in_(bindparam("data_sets", expanding=True)),
-    Grant.account_id == bindparam("account"),
+_GRANTS = select(Grant.role).where(
+    Grant.data_set_id == bindparam("data_set"), Grant.account_id == bindparam("account")
 )
 _NEWEST = (
     select(Version)
@@ -368,13 +381,7 @@ def search(
     must be in the name, title, description, label or a column's name.
     """
     authorise_some(by, Action.BROWSE)
-    conditions: list[ColumnElement[bool]] = []
-    if not by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
-        granted = select(Grant.data_set_id).where(Grant.account_id == by.account)
-        visible = (DataSet.provider_id == by.account) | DataSet.id.in_(granted)
-        if AccountRole.CONSUMER in by.roles:
-            visible = visible | (DataSet.published & DataSet.public)
-        conditions.append(visible)
+    conditions = [permitted(by, Action.BROWSE, DataSet.id, false())]
     for word in words.split()[:8]:
         of_columns = select(Version.data_set_id).where(
             cast(Version.columns, Text).icontains(word, autoescape=True)
@@ -384,40 +391,15 @@ def search(
         conditions.append(or_(*matches, DataSet.id.in_(of_columns)))
     count = session.scalar(select(func.count(DataSet.id)).where(*conditions)) or 0
     query = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
-    query = query.offset(offset).limit(limit)
-    data_sets = session.scalars(query).all()
-    granted_here = _granted(session, by, [data_set.id for data_set in data_sets])
-    listed = [
-        data_set
-        for data_set in data_sets
-        if may(by, Action.BROWSE, _subject(data_set, granted_here.get(data_set.id, frozenset())))
-    ]
-    return listed, count
+    return session.scalars(query.offset(offset).limit(limit)).all(), count
 
 
 def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
 ) -> ActedOn:
     """Return what decides whether the actor may act on a data set, or on a request for it."""
-    granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
-    return _subject(data_set, granted, request)
-
-
-def _granted(
-    session: Session, by: Actor, identifiers: Sequence[str]
-) -> dict[str, frozenset[AccountRole]]:
-    """Return the roles that the actor was granted on each of several data sets."""
-    parameters = {"data_sets": list(identifiers), "account": by.account}
-    rows = session.execute(_GRANTS, parameters)
-    granted: dict[str, frozenset[AccountRole]] = {}
-    for identifier, role in rows:
-        granted[identifier] = granted.get(identifier, frozenset()) | {AccountRole(role)}
-    return granted
-
-
-def _subject(
-    data_set: DataSet, granted: frozenset[AccountRole], request: Request | None = None
-) -> ActedOn:
+    roles = session.scalars(_GRANTS, {"data_set": data_set.id, "account": by.account})
+    granted = frozenset(map(AccountRole, roles))
     return ActedOn(
         provider=data_set.provider_id,
         consumer=None if request is None else request.consumer_id,
@@ -427,10 +409,28 @@ def _subject(
     )
 
 
-def assigned_to(by: Actor) -> Select[Any]:
-    """Return the query for the data sets of which the actor is operator or approver."""
-    deciding = [str(r) for r in (AccountRole.OPERATOR, AccountRole.APPROVER) if r in by.roles]
-    return select(Grant.data_set_id).where(Grant.account_id == by.account, Grant.role.in_(deciding))
+def permitted(
+    by: Actor, action: Action, data_set: InstrumentedAttribute[Any], own: ColumnElement[bool]
+) -> ColumnElement[bool]:
+    """Return the SQL condition that selects the rows on which the actor may do an action, by the
+    table of permissions that `may` uses. `data_set` is the column with the data set of a row, and
+    `own` selects the rows of requests that the actor made. The scopes of a token do not matter.
+    """
+
+    def granted(role: AccountRole) -> Select[Any]:
+        roles = select(Grant.data_set_id).where(Grant.account_id == by.account)
+        return roles.where(Grant.role == str(role))
+
+    visible = DataSet.published & (DataSet.public | DataSet.id.in_(granted(AccountRole.CONSUMER)))
+    provided = data_set.in_(select(DataSet.id).where(DataSet.provider_id == by.account))
+    ties: Mapping[Tie, Callable[[AccountRole], ColumnElement[bool]]] = {
+        Tie.ANY: lambda _: true(),
+        Tie.OWNER: lambda role: own if role is AccountRole.CONSUMER else provided,
+        Tie.ASSIGNED: lambda role: data_set.in_(granted(role)) & ~own,
+        Tie.VISIBLE: lambda _: data_set.in_(select(DataSet.id).where(visible)),
+    }
+    needed = PERMISSIONS[action].items()
+    return or_(false(), *(ties[tie](role) for role, tie in needed if role in by.roles))
 
 
 def authorise_some(by: Actor, action: Action) -> None:

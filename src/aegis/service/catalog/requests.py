@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, true
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
 from aegis.errors import PolicyError
@@ -21,14 +21,13 @@ from aegis.measures import LabelKind, measures_of
 from aegis.policy import load_policy
 from aegis.policy.lines import read_yaml
 from aegis.service.catalog import data_sets, jobs, statements
-from aegis.service.catalog.access import AccountRole, ActedOn, Action, Actor, authorise, may
+from aegis.service.catalog.access import ActedOn, Action, Actor, authorise, may
 from aegis.service.catalog.accounts import actor_of
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import (
     Account,
     Approval,
-    DataSet,
     ReleaseRecord,
     Request,
     Version,
@@ -595,16 +594,9 @@ def drifted(session: Session, request: Request) -> bool:
 
 def visible(by: Actor) -> ColumnElement[bool]:
     """Return the SQL condition that selects the requests that the actor may see."""
-    of_data_set: list[ColumnElement[bool]] = [Request.data_set_id.in_(data_sets.assigned_to(by))]
-    if AccountRole.AUDITOR in by.roles:
-        of_data_set.append(true())
-    if AccountRole.PROVIDER in by.roles:
-        data_set_ids = select(DataSet.id).where(DataSet.provider_id == by.account)
-        of_data_set.append(Request.data_set_id.in_(data_set_ids))
-    ties: list[ColumnElement[bool]] = [Request.sent & or_(*of_data_set)]
-    if AccountRole.CONSUMER in by.roles:
-        ties.append(Request.consumer_id == by.account)
-    return or_(*ties)
+    own = Request.consumer_id == by.account
+    may_see = data_sets.permitted(by, Action.SEE_REQUEST, Request.data_set_id, own)
+    return may_see & (Request.sent | own)
 
 
 @lru_cache(maxsize=64)

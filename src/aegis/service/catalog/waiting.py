@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sqlalchemy import select
+from sqlalchemy import false, select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog import data_sets, jobs, requests
-from aegis.service.catalog.access import AccountRole, Action, Actor, may
+from aegis.service.catalog.access import Action, Actor, may
 from aegis.service.catalog.records import Approval, DataSet, Request
 from aegis.service.catalog.states import RequestState
 
@@ -88,9 +88,8 @@ def _answered(session: Session, by: Actor, request: Request, action: Action) -> 
 
 def _proposals(session: Session, by: Actor) -> Sequence[Waiting]:
     """Return the policies that operators propose to a provider."""
-    if AccountRole.PROVIDER not in by.roles:
-        return ()
-    query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.proposed.is_not(None))
+    mine = data_sets.permitted(by, Action.PUBLISH, DataSet.id, false())
+    query = select(DataSet).where(mine, DataSet.proposed.is_not(None))
     return [
         Waiting(f"/data-sets/{d.id}", d.title, "an operator proposes a policy: review it", d.id)
         for d in session.scalars(query)

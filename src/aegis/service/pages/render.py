@@ -15,7 +15,7 @@ from starlette.responses import Response
 from aegis._version import __version__
 from aegis.errors import AegisError
 from aegis.report.words import prose
-from aegis.service.catalog.access import AccountRole, Actor
+from aegis.service.catalog.access import AccountRole, Action, Actor, scopes_of
 from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.catalog.passwords import SHORTEST
 from aegis.service.catalog.states import RequestState
@@ -33,6 +33,15 @@ _TEMPLATES = Environment(
 
 PAGE = 50
 """Number of entries of a list that a page shows."""
+_LINKS = (
+    ("/", "Catalog", None),
+    ("/requests", "Requests", Action.SEE_REQUEST),
+    ("/register", "Register", Action.REGISTER),
+    ("/log", "Log", None),
+    ("/accounts", "Accounts", Action.ACCOUNTS),
+    ("/tokens", "Tokens", None),
+)
+"""Path and title of each page in the navigation, with the action that it needs, if any."""
 _EXPORTS = (("croissant", "Croissant"), ("dcat", "DCAT"), ("datapackage", "Data Package"))
 
 
@@ -112,12 +121,5 @@ def _navigation(actor: Actor | None, *, local: bool) -> list[tuple[str, str]]:
         return []
     if local:
         return [("/", "Tables")]
-    links = [("/", "Catalog")]
-    if actor.roles - {AccountRole.ADMIN}:
-        links.append(("/requests", "Requests"))
-    if AccountRole.PROVIDER in actor.roles:
-        links.append(("/register", "Register"))
-    links.append(("/log", "Log"))
-    if AccountRole.ADMIN in actor.roles:
-        links.append(("/accounts", "Accounts"))
-    return [*links, ("/tokens", "Tokens")]
+    allowed = [None, *scopes_of(actor)]
+    return [(path, title) for path, title, action in _LINKS if action in allowed]
