@@ -10,7 +10,7 @@ import httpx
 import pytest
 from service_support import PASSWORD, House, house
 
-from aegis.service.catalog import CatalogError
+from aegis.service.catalog import CatalogError, WrongState
 
 
 @pytest.fixture
@@ -98,3 +98,16 @@ def test_new_terms_are_accepted_anew(place, requested):
         assert "required> I accept" in form
         clara.change_request(number, purpose="to learn", terms_accepted=True)
         assert clara.step(number, "submit")["state"] == "submitted"
+
+
+def test_an_approval_ends_the_search_that_another_operator_has_begun(place, requested):
+    """The worker searched five times over for a request that was approved meanwhile."""
+    number = requested.request
+    with place.client("otto") as otto:
+        search = otto.step(number, "choose")["job"]
+        otto.step(number, "approve")
+        assert otto.job(search["id"])["state"] == "cancelled"
+        assert not place.worker.once()
+        with pytest.raises(WrongState, match="for a request that is approved"):
+            otto.retry(search["id"])
+        assert otto.shown(number)["state"] == "approved"

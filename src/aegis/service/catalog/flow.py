@@ -203,7 +203,8 @@ def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
 
 def retry_job(session: Session, by: Actor, job_id: str) -> Job:
     """Create a job again after it failed or was cancelled; for releases, use `retry`. Raise
-    `WrongState` if the job waits, runs or is done, or the budget is not sufficient.
+    `WrongState` if the job waits, runs or is done, its request is not in review, or the budget is
+    not sufficient.
     """
     job = authorised_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     if job.kind == "release" or job.state not in ("failed", "cancelled"):
@@ -211,6 +212,8 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
             f"The {job.kind} is {job.state}.",
             hint="You can retry only a job that failed or was cancelled. Retry a release from its request.",
         )
+    if job.request_id is not None:
+        requests.require_review(jobs.request_of(session, job))
     data_set = data_sets.authorised(session, by, Action.BROWSE, job.data_set_id)
     again = jobs.enqueue(
         session, job.kind, job.place, job.data_set_id, request_id=job.request_id, task=job.task

@@ -50,6 +50,8 @@ _WITH_OTHERS = (
     RequestState.FAILED,
 )
 """States in which a request waits for an operator, an approver or an agent."""
+_END_JOBS = (RequestStep.DRIFT, RequestStep.RETURN, RequestStep.APPROVE)
+"""Steps after which nobody waits for a search or a check any more."""
 _WITH_RELEASE = (RequestState.RELEASED, RequestState.EXPIRED, RequestState.REVOKED)
 """States in which the release exists or has existed."""
 SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
@@ -724,7 +726,7 @@ def _step(
     if step in (RequestStep.DRIFT, RequestStep.RETURN):
         _forget_approvals(session, request)
         request.frozen = None
-    if state in FINAL or step in (RequestStep.DRIFT, RequestStep.RETURN):
+    if state in FINAL or step in _END_JOBS:
         for job in jobs.under_way(session, request_id=request.id):
             jobs.cancel(session, job, by.name)
     old, request.state, request.message = request.state, str(state), message
