@@ -69,3 +69,23 @@ def test_a_request_that_waits_for_a_closed_provider_says_so(place, requested):
         browser.post("/sign-in", data={"name": "clara", "password": PASSWORD})
         page = browser.get(f"/requests/{requested.request}").text
     assert "The account of paula, the provider of census, is closed." in page
+
+
+def test_a_request_that_nobody_may_review_says_so_to_its_consumer_and_the_provider(place):
+    """A data set without an operator took requests, and nobody learned of them."""
+    with place.client("paula") as paula, place.client("clara") as clara:
+        number = clara.request("census", "to wait", terms_accepted=True)["id"]
+        assert clara.shown(number)["stuck"] is None
+        paula.grant("census", "otto", "operator", granted=False)
+        assert "has no operator" in clara.shown(number)["stuck"]
+        pages = {}
+        for name in ("clara", "paula"):
+            with httpx.Client(base_url=place.url, follow_redirects=True) as browser:
+                browser.post("/sign-in", data={"name": name, "password": PASSWORD})
+                pages[name] = browser.get("/").text, browser.get(f"/requests/{number}").text
+        assert "nobody can review it: give somebody the role operator" in pages["paula"][0]
+        assert "nobody can review it" not in pages["clara"][0]
+        for _, page in pages.values():
+            assert "Nobody can review this request, because its data set has no operator." in page
+        paula.grant("census", "otto", "operator")
+        assert clara.shown(number)["stuck"] is None

@@ -9,7 +9,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from aegis.service.api import shapes
 from aegis.service.api.data_sets import ExportKind, Limit, Offset, exported
-from aegis.service.catalog import Action, deliveries, exports, flow, jobs, requests
+from aegis.service.catalog import Action, deliveries, exports, flow, jobs, requests, waiting
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.records import Request, now
 from aegis.service.catalog.states import RequestState
@@ -50,12 +50,15 @@ def draft(body: shapes.NewRequest, call: CallOf) -> dict[str, Any]:
 
 @routes.get("/{request_id}", Action.SEE_REQUEST)
 def show(request_id: str, call: CallOf) -> dict[str, Any]:
-    """Return a request with its newest job."""
+    """Return a request with its newest job; `stuck` says why nobody can work on it, if so."""
     with call.reading() as session:
         request = requests.authorised(session, call.actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, "search", "check", "release", request_id=request_id)
         session.refresh(request)  # the job may have ended after the request was read
-        return _as_json(call, request) | {"job": None if job is None else shapes.as_json(job)}
+        return _as_json(call, request) | {
+            "job": None if job is None else shapes.as_json(job),
+            "stuck": waiting.stuck(session, request),
+        }
 
 
 @routes.post("/{request_id}", Action.CHANGE_REQUEST)

@@ -42,7 +42,7 @@ _AGAIN = (
     "So nobody can make this release now. Once the data set is in the catalog again, with another "
     "provider or with this one, you can submit the request again. You can also withdraw it."
 )
-_WITH_OTHERS = (
+WITH_OTHERS = (
     RequestState.SUBMITTED,
     RequestState.IN_REVIEW,
     RequestState.APPROVED,
@@ -269,7 +269,7 @@ def unanswered(session: Session, data_set_ids: Sequence[str]) -> Sequence[Reques
     oldest first.
     """
     query = select(Request).where(
-        Request.data_set_id.in_(data_set_ids), Request.state.in_(_WITH_OTHERS)
+        Request.data_set_id.in_(data_set_ids), Request.state.in_(WITH_OTHERS)
     )
     return session.scalars(query.order_by(Request.created)).all()
 

@@ -14,7 +14,7 @@ from aegis.measures import LabelKind, measures_of
 from aegis.measures.catalog import LEARNERS
 from aegis.service.api import shapes
 from aegis.service.api.requests import file_of, verified
-from aegis.service.catalog import Action, data_sets, flow, jobs, requests
+from aegis.service.catalog import Action, data_sets, flow, jobs, requests, waiting
 from aegis.service.catalog.access import Actor, may
 from aegis.service.catalog.errors import NotThere, WrongState
 from aegis.service.catalog.records import DataSet, Request
@@ -161,6 +161,7 @@ def show(request_id: str, call: CallOf) -> Response:
         approvals = requests.approvals_of(session, request)
         signatures = len(requests.signatures(session, request))
         holds = requests.holds(session, request)
+        stuck = waiting.stuck(session, request)
     steps = [
         step
         for step, (action, states, *_) in _STEPS.items()
@@ -182,7 +183,7 @@ def show(request_id: str, call: CallOf) -> Response:
         certificate=None if release is None else json.loads(release.certificate),
         drifted=drifted,
         seen=digest(request.configuration or ""),
-        unserved=data_sets.unserved(request.data_set),
+        stuck=stuck,
         approvals=approvals,
         may_sign=may_sign and holds and signable,
         must_sign=bool((request.answer or {}).get("signers")),

@@ -111,6 +111,8 @@ def status(
         return
     keys = ("id", "data_set", "version", "consumer", "state", "message", "purpose", "measure")
     facts = {key: matched[key] for key in keys}
+    if matched["stuck"] is not None:
+        facts["stuck"] = matched["stuck"]
     if matched["answer"] is not None:
         facts["found"] = matched["answer"]["headline"]
         facts["rule"] = "met" if matched["answer"]["holds"] else "not met"
