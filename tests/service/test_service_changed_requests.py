@@ -111,3 +111,25 @@ def test_an_approval_ends_the_search_that_another_operator_has_begun(place, requ
         with pytest.raises(WrongState, match="for a request that is approved"):
             otto.retry(search["id"])
         assert otto.shown(number)["state"] == "approved"
+
+
+@pytest.mark.parametrize(
+    ("before", "back"),
+    [
+        ("{url}/requests/1?state=x", "/requests/1?state=x"),
+        ("https://evil.example/requests/1", None),
+        ("{url}//evil.example/", None),
+        ("javascript:alert(1)", None),
+        (None, None),
+    ],
+)
+def test_an_error_leads_back_to_the_page_with_the_form(place, requested, before, back):
+    """The only way on was the first page, and what was typed was lost."""
+    with browsing(place, "otto") as browser:
+        key = hidden(browser.get(f"/requests/{requested.request}").text, "form_key")
+        sent = {} if before is None else {"Referer": before.format(url=place.url)}
+        answer = browser.post(
+            f"/requests/{requested.request}/review", data={"form_key": key}, headers=sent
+        )
+        assert answer.status_code == 409
+        assert re.findall('href="([^"]*)" data-back', answer.text) == ([back] if back else [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -105,7 +106,18 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
         visit: Visit = identified(request)
     except (AegisError, SQLAlchemyError):  # nobody is signed in, or the database is away
         visit = Visit(request)
-    return page(visit, "error.html", status=status, message=message, hint=hint)
+    return page(
+        visit, "error.html", status=status, message=message, hint=hint, back=_before(request)
+    )
+
+
+def _before(request: Request) -> str:
+    """Return the path of the page of this service from which a call came; empty for other calls."""
+    before = urlsplit(request.headers.get("referer", ""))
+    ours = before.netloc == request.headers.get("host") and before.path != request.url.path
+    if not ours or not before.path.startswith("/") or before.path.startswith("//"):
+        return ""
+    return before.path + (f"?{before.query}" if before.query else "")
 
 
 def see(path: str) -> RedirectResponse:
