@@ -67,7 +67,7 @@ def test_an_approval_is_of_the_configuration_that_the_page_showed(place, request
     number = requested.request
     with browsing(place, "otto") as browser, place.client("otto") as otto:
         page = browser.get(f"/requests/{number}").text
-        sent = {"seen": hidden(page, "seen"), "form_key": hidden(page, "form_key")}
+        sent = {"seen_digest": hidden(page, "seen_digest"), "form_key": hidden(page, "form_key")}
         otto.step(number, "choose", configuration=OTHER)
         place.work()
         assert otto.shown(number)["answer"]["masks"]["sex"] == "suppress"
@@ -75,7 +75,7 @@ def test_an_approval_is_of_the_configuration_that_the_page_showed(place, request
         assert answer.status_code == 409
         assert "Somebody has chosen another configuration" in answer.text
         assert otto.shown(number)["state"] == "in review"
-        sent["seen"] = hidden(browser.get(f"/requests/{number}").text, "seen")
+        sent["seen_digest"] = hidden(browser.get(f"/requests/{number}").text, "seen_digest")
         browser.post(f"/requests/{number}/approve", data=sent)
         assert otto.shown(number)["state"] == "approved"
 

@@ -57,6 +57,7 @@ from aegis.release.possible import (
     Mismatch,
     alike,
     as_json,
+    asked_elsewhere,
     differing,
     impossible,
     impossible_losses,
@@ -783,17 +784,10 @@ class _Check:
                 self.unchecked.append(f"{what}: {why}")
         wrong = any(each.what.startswith("catalog.") for each in self.mismatches)
         if "catalog" in self.document and not wrong:
-            self.unchecked.append(f"catalog: {_revocable(self.document['catalog'])}")
+            self.unchecked.append(f"catalog: {asked_elsewhere(self.document['catalog'])}")
         fields = {*CERTIFIED, *SEAL, *OF_KIND["configuration"], *TAKEN_AS_STATED, "catalog"}
         others = (key for key in self.document if key not in fields)
         self.unchecked += [f"{key}: nothing in the file shows it" for key in others]
-
-
-def _revocable(catalog: Any) -> str:
-    """Say who knows whether a release was revoked: the catalog that a certificate names, if any."""
-    named = catalog if isinstance(catalog, Mapping) else {}
-    url, request = (str(named.get(key, "unknown")) for key in ("url", "request"))
-    return f"only the catalog at {url} knows; ask it: aegis catalog verify {request[:8]}"
 
 
 _OF_RULE = ("rule", "violations", "passed")

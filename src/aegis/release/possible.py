@@ -131,6 +131,13 @@ def brief(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
+def asked_elsewhere(catalog: Any) -> str:
+    """Say who knows whether a release was revoked: the catalog that a certificate names, if any."""
+    named = catalog if isinstance(catalog, Mapping) else {}
+    url, request = (str(named.get(key, "unknown")) for key in ("url", "request"))
+    return f"only the catalog at {url} knows; ask it: aegis catalog verify {request[:8]}"
+
+
 def stated_fields(certified: Any, measured: Any) -> Any:
     """Return the entries of `measured` whose keys `certified` has; `certified` if one is no mapping."""
     if not isinstance(certified, Mapping) or not isinstance(measured, Mapping):

@@ -332,8 +332,8 @@ class Client:
         CatalogError
             The search or the check failed or was cancelled, so nothing was chosen.
         """
-        given = {} if configuration is None else {"configuration": configuration}
-        self.step(request, "choose", **given)
+        choice = {} if configuration is None else {"configuration": configuration}
+        self.step(request, "choose", **choice)
         answer = self.wait(request)
         require_done(answer["job"])
         chosen: dict[str, Any] = answer["answer"]

@@ -123,12 +123,12 @@ def disable(name: str, call: CallOf, body: shapes.AccountClosed | None = None) -
     """
     with call.writing() as session:
         leave = body is not None and body.leave
-        left = handing_over.close(session, call.actor, name, leave=leave)
+        remaining = handing_over.close(session, call.actor, name, leave=leave)
         return {
             "name": name,
             "disabled": True,
-            "data_sets": [each.id for each in left.data_sets],
-            "requests": [each.id for each in left.requests],
+            "data_sets": [each.id for each in remaining.data_sets],
+            "requests": [each.id for each in remaining.requests],
         }
 
 

@@ -52,8 +52,8 @@ def register(body: shapes.DataSetGiven, call: CallOf) -> dict[str, Any]:
         data_set = data_sets.register(session, call.actor, body.id, **about)
         job = None
         if body.summary is not None:
-            asked = body.summary.model_dump()
-            job = shapes.as_json(flow.ask_summary(session, call.actor, body.id, **asked))
+            options = body.summary.model_dump()
+            job = shapes.as_json(flow.ask_summary(session, call.actor, body.id, **options))
         return shapes.data_set(data_set) | {"job": job}
 
 

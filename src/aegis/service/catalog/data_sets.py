@@ -410,11 +410,11 @@ def subject_of(
 
 
 def permitted(
-    by: Actor, action: Action, data_set: InstrumentedAttribute[Any], own: ColumnElement[bool]
+    by: Actor, action: Action, data_set: InstrumentedAttribute[Any], of_actor: ColumnElement[bool]
 ) -> ColumnElement[bool]:
     """Return the SQL condition that selects the rows on which the actor may do an action, by the
     table of permissions that `may` uses. `data_set` is the column with the data set of a row, and
-    `own` selects the rows of requests that the actor made. The scopes of a token do not matter.
+    `of_actor` selects the rows of requests that the actor made. The scopes of a token do not matter.
     """
 
     def granted(role: AccountRole) -> Select[Any]:
@@ -425,8 +425,8 @@ def permitted(
     provided = data_set.in_(select(DataSet.id).where(DataSet.provider_id == by.account))
     ties: Mapping[Tie, Callable[[AccountRole], ColumnElement[bool]]] = {
         Tie.ANY: lambda _: true(),
-        Tie.OWNER: lambda role: own if role is AccountRole.CONSUMER else provided,
-        Tie.ASSIGNED: lambda role: data_set.in_(granted(role)) & ~own,
+        Tie.OWNER: lambda role: of_actor if role is AccountRole.CONSUMER else provided,
+        Tie.ASSIGNED: lambda role: data_set.in_(granted(role)) & ~of_actor,
         Tie.VISIBLE: lambda _: data_set.in_(select(DataSet.id).where(visible)),
     }
     needed = PERMISSIONS[action].items()

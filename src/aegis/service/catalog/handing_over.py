@@ -87,21 +87,21 @@ def close(session: Session, by: Actor, name: str, *, leave: bool = False) -> Lef
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
-    left = left_by(session, account)
-    if left.data_sets and not leave:
+    remaining = left_by(session, account)
+    if remaining.data_sets and not leave:
         raise WrongState(
-            f"{name} provides {left.in_words}.",
+            f"{name} provides {remaining.in_words}.",
             hint=f"Hand the data sets over first: aegis catalog hand-over {name} PROVIDER --all. Or "
             "close the account with --leave: its data sets are then taken out of the catalog, and the "
             "requests go back to their consumers.",
         )
     disable(session, by, name)
-    for data_set in left.data_sets:
+    for data_set in remaining.data_sets:
         data_sets.set_published(session, by, data_set, published=False)
         flow.cancel_all(session, by, data_set.id)
-    for request in left.requests:
+    for request in remaining.requests:
         requests.give_up(session, by, request, data_sets.unserved(request.data_set) or "")
-    return left
+    return remaining
 
 
 def _receiver(session: Session, name: str) -> Account:

@@ -99,13 +99,13 @@ def ping(session: Session) -> None:
 def _readable(by: Actor) -> ColumnElement[bool]:
     data_sets.authorise_some(by, Action.SEE_LOG)
     of_request, number = LogEntry.request_id.is_not(None), LogEntry.request_id
-    own = of_request & number.in_(select(Request.id).where(Request.consumer_id == by.account))
-    concerning = data_sets.permitted(by, Action.SEE_LOG, LogEntry.data_set_id, own)
+    of_actor = of_request & number.in_(select(Request.id).where(Request.consumer_id == by.account))
+    concerning = data_sets.permitted(by, Action.SEE_LOG, LogEntry.data_set_id, of_actor)
     if by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
         return concerning
     unsent = of_request & number.in_(select(Request.id).where(~Request.sent))
     return or_(
-        concerning & (~unsent | own),
+        concerning & (~unsent | of_actor),
         LogEntry.data_set_id.is_(None)
         & ((LogEntry.actor == by.name) | (LogEntry.detail["account"].as_string() == by.name)),
     )

@@ -596,9 +596,9 @@ def drifted(session: Session, request: Request) -> bool:
 
 def visible(by: Actor) -> ColumnElement[bool]:
     """Return the SQL condition that selects the requests that the actor may see."""
-    own = Request.consumer_id == by.account
-    may_see = data_sets.permitted(by, Action.SEE_REQUEST, Request.data_set_id, own)
-    return may_see & (Request.sent | own)
+    of_actor = Request.consumer_id == by.account
+    may_see = data_sets.permitted(by, Action.SEE_REQUEST, Request.data_set_id, of_actor)
+    return may_see & (Request.sent | of_actor)
 
 
 @lru_cache(maxsize=64)

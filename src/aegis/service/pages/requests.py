@@ -29,13 +29,13 @@ from aegis.service.routes import Routes
 routes = Routes(include_in_schema=False)
 
 
-def _approve(session: Session, by: Actor, request_id: str, signed: str, seen: str) -> None:
+def _approve(session: Session, by: Actor, request_id: str, signed: str, seen_digest: str) -> None:
     """Approve a request. `signed` is the signed approval that was pasted into the form, if any, and
-    `seen` the digest of the configuration that the page showed. Raise `WrongState` if another
+    `seen_digest` the digest of the configuration that the page showed. Raise `WrongState` if another
     person has chosen another configuration since.
     """
     request = requests.authorised(session, by, Action.APPROVE, request_id)
-    if seen and seen != digest(request.configuration or ""):
+    if seen_digest and seen_digest != digest(request.configuration or ""):
         raise WrongState(
             "Somebody has chosen another configuration since you loaded the page.",
             hint="Load the page of the request again, and look at the new configuration.",
@@ -59,7 +59,7 @@ _STEPS: Mapping[str, tuple[Any, ...]] = {
     "review": (Action.REVIEW, starts_of(RequestStep.REVIEW), requests.review),
     "search": (Action.REVIEW, (RequestState.IN_REVIEW,), flow.ask_search),
     "choose": (Action.REVIEW, (RequestState.IN_REVIEW,), flow.choose, "configuration"),
-    "approve": (Action.APPROVE, starts_of(RequestStep.APPROVE), _approve, "signed", "seen"),
+    "approve": (Action.APPROVE, starts_of(RequestStep.APPROVE), _approve, "signed", "seen_digest"),
     "return": (Action.REVIEW, starts_of(RequestStep.RETURN), requests.send_back, "message"),
     "reject": (Action.REJECT, starts_of(RequestStep.REJECT), requests.reject, "message"),
     "run": (Action.RUN, starts_of(RequestStep.RUN), flow.run),
@@ -182,7 +182,7 @@ def show(request_id: str, call: CallOf) -> Response:
         release=release,
         certificate=None if release is None else json.loads(release.certificate),
         drifted=drifted,
-        seen=digest(request.configuration or ""),
+        seen_digest=digest(request.configuration or ""),
         stuck=stuck,
         approvals=approvals,
         may_sign=may_sign and holds and signable,
@@ -206,13 +206,13 @@ def do(
     configuration: Long = "",
     days: Annotated[int, Form()] = 365,
     signed: Long = "",
-    seen: Text = "",
+    seen_digest: Text = "",
 ) -> Response:
     """Move a request one step further; the step checks the permission."""
     if step not in _STEPS:
         raise NotThere(f"There is no step {step!r}.", hint=f"Allowed: {', '.join(_STEPS)}.")
     form = {"message": message, "configuration": configuration, "days": days, "signed": signed}
-    form["seen"] = seen
+    form["seen_digest"] = seen_digest
     _, _, function, *fields = _STEPS[step]
     if function is flow.choose:
         call.read(flow.read_choice, request_id, configuration)

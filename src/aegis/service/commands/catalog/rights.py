@@ -64,11 +64,11 @@ def close(
     Nobody can sign in with this account any more. If it provides data sets, Aegis names
     them and the open requests for them, and closes the account only with --leave.
     """
-    left = client.close_account(name, leave=leave)
+    remaining = client.close_account(name, leave=leave)
     Output().say(f"Closed {name}")
-    if left["data_sets"]:
-        returned = ", ".join(number[:SHORT] for number in left["requests"]) or "none"
-        Output().say(f"Out of the catalog: {', '.join(left['data_sets'])}")
+    if remaining["data_sets"]:
+        returned = ", ".join(number[:SHORT] for number in remaining["requests"]) or "none"
+        Output().say(f"Out of the catalog: {', '.join(remaining['data_sets'])}")
         Output().say(f"Requests that went back to their consumers: {returned}")
 
 
