@@ -117,6 +117,7 @@ def test_an_approval_ends_the_search_that_another_operator_has_begun(place, requ
     ("before", "back"),
     [
         ("{url}/requests/1?state=x", "/requests/1?state=x"),
+        ("{url}/requests/{number}/review", "/requests/{number}/review"),
         ("https://evil.example/requests/1", None),
         ("{url}//evil.example/", None),
         ("javascript:alert(1)", None),
@@ -127,9 +128,12 @@ def test_an_error_leads_back_to_the_page_with_the_form(place, requested, before,
     """The only way on was the first page, and what was typed was lost."""
     with browsing(place, "otto") as browser:
         key = hidden(browser.get(f"/requests/{requested.request}").text, "form_key")
-        sent = {} if before is None else {"Referer": before.format(url=place.url)}
+        names = {"url": place.url, "number": requested.request}
+        sent = {} if before is None else {"Referer": before.format(**names)}
         answer = browser.post(
             f"/requests/{requested.request}/review", data={"form_key": key}, headers=sent
         )
         assert answer.status_code == 409
-        assert re.findall('href="([^"]*)" data-back', answer.text) == ([back] if back else [])
+        assert re.findall('href="([^"]*)" data-back', answer.text) == (
+            [back.format(**names)] if back else []
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,6 +44,8 @@ _LINKS = (
     ("/tokens", "Tokens", None),
 )
 """Path and title of each page in the navigation, with the action that it needs, if any."""
+_OF_HERE = re.compile("/(?!/)").match
+"""Matches the paths of this service; two slashes would begin the address of another one."""
 _EXPORTS = (("croissant", "Croissant"), ("dcat", "DCAT"), ("datapackage", "Data Package"))
 
 
@@ -114,8 +117,8 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
 def _before(request: Request) -> str:
     """Return the path of the page of this service from which a call came; empty for other calls."""
     before = urlsplit(request.headers.get("referer", ""))
-    ours = before.netloc == request.headers.get("host") and before.path != request.url.path
-    if not ours or not before.path.startswith("/") or before.path.startswith("//"):
+    same = request.method == "GET" and before.path == request.url.path
+    if same or before.netloc != request.headers.get("host") or not _OF_HERE(before.path):
         return ""
     return before.path + (f"?{before.query}" if before.query else "")
 
