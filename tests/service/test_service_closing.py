@@ -71,13 +71,19 @@ def test_a_request_that_waits_for_a_closed_provider_says_so(place, requested):
     assert "The account of paula, the provider of census, is closed." in page
 
 
-def test_a_request_that_nobody_may_review_says_so_to_its_consumer_and_the_provider(place):
+def test_a_request_that_nobody_may_review_says_so_to_its_consumer_and_the_provider(
+    place, monkeypatch, capsys
+):
     """A data set without an operator took requests, and nobody learned of them."""
     with place.client("paula") as paula, place.client("clara") as clara:
         number = clara.request("census", "to wait", terms_accepted=True)["id"]
         assert clara.shown(number)["stuck"] is None
         paula.grant("census", "otto", "operator", granted=False)
         assert "has no operator" in clara.shown(number)["stuck"]
+        monkeypatch.setenv("AEGIS_URL", place.url)
+        monkeypatch.setenv("AEGIS_TOKEN", place.tokens["clara"])
+        assert run(["catalog", "status", number]) == 0
+        assert "its data set has no operator" in " ".join(capsys.readouterr().out.split())
         pages = {}
         for name in ("clara", "paula"):
             with httpx.Client(base_url=place.url, follow_redirects=True) as browser:
