@@ -14,12 +14,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import aegis
 from aegis.errors import EngineError
 from aegis.service.catalog import Catalog, accounts
 from aegis.service.catalog.access import scopes_of
-from aegis.service.client import Client
+from aegis.service.client import Client, require_done
 from aegis.signing import load_private_key, load_public_key, make_keys
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,13 +91,11 @@ def wait_for(client: Client, seconds: float = 180) -> None:
             return
 
 
-def wait_for_summary(paula: Client, name: str, seconds: float = 300) -> None:
-    """Wait until the agent has handed in a protected summary."""
-    end = time.monotonic() + seconds
-    while paula.data_set(name)["version"] is None:
-        if time.monotonic() > end:
-            raise EngineError("The agent has handed in no summary.", hint="See what it prints.")
-        time.sleep(0.5)
+def wait_for_job(client: Client, job: dict[str, Any]) -> None:
+    """Wait until a job ends; raise an error if it made nothing."""
+    for state in client.follow(job["id"]):
+        job = state
+    require_done(job)
 
 
 def walk(folder: Path, url: str, tokens: dict[str, str]) -> Path:
@@ -109,7 +108,7 @@ def walk(folder: Path, url: str, tokens: dict[str, str]) -> Path:
     ):
         wait_for(paula)
         key = load_public_key(folder / "agent.pub.pem").text
-        paula.register(
+        registered = paula.register(
             "census",
             source="adult",
             public_key=key,
@@ -118,10 +117,10 @@ def walk(folder: Path, url: str, tokens: dict[str, str]) -> Path:
             terms="For research; no attempt to find a person.",
             public=True,
             ceiling=4.0,
+            summary={"policy": POLICY.read_text(encoding="utf-8"), "epsilon": 1.0},
         )
-        paula.ask_summary("census", POLICY.read_text(encoding="utf-8"), epsilon=1.0)
         say("paula registers census; her agent summarises it, with epsilon 1")
-        wait_for_summary(paula, "census")
+        wait_for_job(paula, registered["job"])
         paula.publish("census")
         paula.grant("census", "otto", "operator")
         say("paula publishes it, and otto is its operator")
@@ -132,17 +131,12 @@ def walk(folder: Path, url: str, tokens: dict[str, str]) -> Path:
         number = clara.request("census", purpose, models=["lr", "gbdt"], terms_accepted=True)["id"]
         say(f"clara requests it: {purpose}")
         otto.step(number, "review")
-        otto.step(number, "choose")
-        answer = otto.wait(number)["answer"]
-        # The search of the worker is followed by the check of the agent.
-        while answer is None:
-            time.sleep(0.5)
-            answer = otto.wait(number)["answer"]
-        say(f"otto has the best searched. {answer['headline']}")
+        say(f"otto has the best searched. {otto.choose(number)['headline']}")
         otto.step(number, "approve")
         otto.step(number, "run")
-        state = otto.wait(number)["state"]
-        say(f"otto approves with his key; the agent masks, verifies and signs: {state}")
+        made = otto.wait(number)
+        require_done(made["job"])
+        say(f"otto approves with his key; the agent masks, verifies and signs: {made['state']}")
         masked = clara.download(number, folder / "masked.parquet", force=True)
         checked = clara.verify(number)
         log = aude.verify_log()

@@ -160,3 +160,24 @@ def test_every_forged_field_is_found_or_named_as_not_checked(
             if path != ("digest",) and any(unnoticed(source, path, seal(f)) for f in forged):
                 missed.append(path)
     assert missed == []
+
+
+URL = "https://aegis.example.org"
+
+
+@pytest.mark.parametrize(
+    ("catalog", "passed", "sentence"),
+    [
+        ({"url": URL, "request": "4f2c9a1b" * 4}, True, "aegis catalog verify 4f2c9a1b"),
+        ({"url": "javascript:alert(1)", "request": "4f2c9a1b" * 4}, False, None),
+        ({"url": f"{URL}/\x1b[2J", "request": "4f2c9a1b" * 4}, False, None),
+        ({"url": URL, "request": "1; rm -rf"}, False, None),
+    ],
+)
+def test_a_certificate_of_a_catalog_says_whom_to_ask_about_revocation(
+    plain, catalog, passed, sentence
+):
+    check = check_certificate(plain.file, seal({**plain.document, "catalog": catalog}, None))
+    assert check.passed is passed
+    sentences = [line for line in check.unchecked if line.startswith("catalog")]
+    assert [sentence in line and URL in line for line in sentences] == [True] * passed

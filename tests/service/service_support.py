@@ -16,6 +16,7 @@ from shutil import copytree
 from typing import Any
 
 import uvicorn
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from aegis.policy import Policy
 from aegis.service.agent import Agent
@@ -120,6 +121,11 @@ class House:
 
     def client(self, name: str) -> Client:
         return Client(self.url, self.tokens[name], key=self.keys.get(name))
+
+    def public_pem(self) -> bytes:
+        """Return the public key of the agent as a file has it."""
+        public = self.agent.settings.key.key.public_key()
+        return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
     def work(self) -> None:
         """Let worker and agent do all there is."""
@@ -287,6 +293,7 @@ PROBES = {
     ("POST", "/data-sets/{identifier}/workbench/propose"): {"policy": POLICY},
     ("POST", "/requests"): {"data_set": "census", "purpose": "x"},
     ("POST", "/requests/{request_id}"): {"purpose": "x"},
+    ("POST", "/requests/{request_id}/change"): {"purpose": "x"},
     ("POST", "/requests/{request_id}/return"): {"message": "x"},
     ("POST", "/requests/{request_id}/reject"): {"message": "x"},
     ("POST", "/requests/{request_id}/revoke"): {"message": "x"},

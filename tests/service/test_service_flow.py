@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import httpx
 import pandas as pd
 import pytest
-from service_support import CANARY, POLICY, house, released
+from service_support import CANARY, PASSWORD, POLICY, house, released
 from sqlalchemy import select
 
 from aegis.advisor.utility import UtilityFigure
+from aegis.cli.main import run
 from aegis.errors import AegisError, EngineError, PolicyError
 from aegis.present.chosen import chosen_words
 from aegis.service.catalog import (
@@ -24,11 +26,12 @@ from aegis.service.catalog import (
     deliveries,
     jobs,
     requests,
+    retention,
 )
 from aegis.service.catalog.records import Job, ReleaseRecord, Version, now
 from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
-from aegis.signing import sign_bytes
+from aegis.signing import seal, sign_bytes
 from aegis.words import percent
 
 
@@ -38,7 +41,8 @@ def test_a_request_becomes_a_verified_release(place, tmp_path):
         shown = clara.shown(number)
         assert "every released row is like at least" in shown["answer"]["headline"]
         path = clara.download(number, tmp_path / "masked.parquet")
-        assert clara.verify(number) == {"verified": True, "wrong": []}
+        verdict = clara.verify(number)
+        assert (verdict["verified"], verdict["wrong"]) == (True, [])
         certificate = json.loads(clara.release(number)["certificate"])
     table = pd.read_parquet(path)
     # Counted anew by pandas alone.
@@ -406,3 +410,100 @@ def test_a_request_that_is_refused_leaves_no_draft(place):
         assert list(clara.requests()) == before
         asked = clara.request("census", "Predict income", terms_accepted=True)
         assert asked["state"] == "submitted"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("costly", ["--ceiling", "1", "--epsilon", "4"], "has epsilon 1 left"),
+        ("misspelt", ["--protect", "nosie"], "protect"),
+        ("endless", ["--epsilon", "1000"], "epsilon"),
+    ],
+)
+def test_a_data_set_whose_summary_is_refused_is_not_registered(
+    place, tmp_path, monkeypatch, capsys, name, options, message
+):
+    """The data set stayed, empty, and its name and its population could not be used again."""
+    policy, key = tmp_path / "policy.yaml", tmp_path / "agent.pub"
+    policy.write_text(POLICY)
+    key.write_bytes(place.public_pem())
+    words = ["catalog", "register", name, "--source", "adult", "--key", str(key), "-p"]
+    monkeypatch.setenv("AEGIS_URL", place.url)
+    monkeypatch.setenv("AEGIS_TOKEN", place.tokens["paula"])
+    with place.client("paula") as paula:
+        before = len(list(paula.log()))
+        assert run([*words, str(policy), *options]) == 2
+        assert message in capsys.readouterr().err
+        assert name not in [each["id"] for each in paula.search()]
+        assert len(list(paula.log())) == before
+        assert run([*words, str(policy), "--ceiling", "4", "--epsilon", "4"]) == 0
+        assert paula.ledger(name)["reserved"] == 4
+        place.work()
+        assert paula.data_set(name)["version"]["number"] == 1
+
+
+def test_a_token_that_may_not_ask_for_a_summary_registers_none(place):
+    with place.client("paula") as paula:
+        made = paula.make_token("narrow", ["register", "browse"])
+    with Client(place.url, made["secret"]) as narrow:
+        asked = {"source": "adult", "public_key": place.key}
+        with pytest.raises(NotAllowed, match="upload-summary"):
+            narrow.register("narrowly", **asked, summary={"policy": POLICY})
+        assert "narrowly" not in [each["id"] for each in narrow.search()]
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_revoked_release_does_not_verify(furnished, tmp_path, monkeypatch, capsys, removed):
+    """It was verified as if nothing had happened, by the command and on the page."""
+    with house(tmp_path, furnished=furnished) as place, place.client("clara") as clara:
+        number = released(place)
+        monkeypatch.setenv("AEGIS_URL", place.url)
+        monkeypatch.setenv("AEGIS_TOKEN", place.tokens["clara"])
+        assert run(["catalog", "verify", number]) == 0
+        assert "Nobody has revoked the release so far" in capsys.readouterr().out
+        assert "not revoked as of" in _page(place, f"/requests/{number}/verification")
+        path, certificate = tmp_path / "masked.parquet", tmp_path / "certificate.json"
+        clara.download(number, path, certificate=certificate)
+        assert run(["audit", str(path), "--certificate", str(certificate)]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"whether somebody has revoked the release: only the catalog at {place.url}" in said
+        assert f"aegis catalog verify {number[:8]}" in said
+        with place.client("otto") as otto:
+            otto.step(number, "revoke", message="wrong table")
+        if removed:
+            retention.clean(place.catalog, timedelta(0))
+        assert run(["catalog", "verify", number]) == 1
+        shown = capsys.readouterr().out
+        assert "the release was revoked on" in shown
+        assert "wrong table" in shown
+        verdict = clara.verify(number)
+        assert not verdict["verified"]
+        assert verdict["revoked"] is not None
+        page = _page(place, f"/requests/{number}/verification")
+        assert "Do not use this file" in page
+        assert "wrong table" in page
+
+
+def _page(place, path: str) -> str:
+    with httpx.Client(base_url=place.url, follow_redirects=True) as browser:
+        browser.post("/sign-in", data={"name": "clara", "password": PASSWORD})
+        return browser.get(path).text
+
+
+def test_a_certificate_that_names_another_request_is_refused(place, monkeypatch):
+    number = place.ask()
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        made = place.agent._masked
+
+        def naming_another(*given: Any) -> Any:
+            output = made(*given)
+            document = json.loads(output.fields["certificate"])
+            document["catalog"]["request"] = "ab" * 16
+            sealed = json.dumps(seal(document, place.agent.settings.key))
+            return replace(output, fields={"certificate": sealed})
+
+        monkeypatch.setattr(place.agent, "_masked", naming_another)
+        place.work()
+        assert "it names another request" in otto.shown(number)["job"]["error"]

@@ -159,7 +159,9 @@ def test_the_file_of_a_release_that_is_over_goes_and_its_certificate_stays(place
     with place.client("otto") as otto, place.client("clara") as clara:
         assert json.loads(otto.release(gone)["certificate"])["output"]["rows"] > 0
         with pytest.raises(WrongState, match="was removed after the release had ended"):
-            otto.verify(gone)
+            otto.export_release(gone, "dcat")
+        (revoked,) = otto.verify(gone)["wrong"]
+        assert revoked.startswith("the release was revoked on")
         assert clara.verify(kept)["verified"]
     with place.catalog.database.reading() as session:
         assert consistency.compare(session, place.catalog.objects) == []

@@ -143,7 +143,7 @@ def hand_over(shell: Shell) -> None:
 
 def offer(shell: Shell) -> None:
     place = shell.place
-    (shell.folder / "agent.pub.pem").write_bytes(public_key(place))
+    (shell.folder / "agent.pub.pem").write_bytes(place.public_pem())
     (shell.folder / "weighted.yaml").write_text(f"weight: age_weight\n{POLICY}")
     shell(
         "paula", "register", "census", "--source", "adult", "--key", "agent.pub.pem",
@@ -261,17 +261,10 @@ def end(shell: Shell, number: str) -> None:
     shell("otto", "revoke", number, "-m", "over")
 
 
-def public_key(place) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    public = place.agent.settings.key.key.public_key()
-    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-
-
 def test_a_short_number_names_one_request_that_one_may_see(shell):
     shell.place.offer("numbered")
     with shell.place.client("clara") as clara, shell.place.client("otto") as otto:
-        made = [clara.draft("numbered", f"p{n}")["id"] for n in range(18)]
+        made = [clara.request("numbered", f"p{n}", terms_accepted=True)["id"] for n in range(18)]
         first = sorted(made)[0]
         assert clara.shown(first[:8])["id"] == first
         ambiguous = next(d for d in "0123456789abcdef" if sum(n[0] == d for n in made) > 1)

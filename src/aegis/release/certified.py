@@ -57,6 +57,7 @@ from aegis.release.possible import (
     Mismatch,
     alike,
     as_json,
+    asked_elsewhere,
     differing,
     impossible,
     impossible_losses,
@@ -781,7 +782,10 @@ class _Check:
         for what, why in TAKEN_AS_STATED.items():
             if what.partition(".")[0] in self.document:
                 self.unchecked.append(f"{what}: {why}")
-        fields = {*CERTIFIED, *SEAL, *OF_KIND["configuration"], *TAKEN_AS_STATED}
+        wrong = any(each.what.startswith("catalog.") for each in self.mismatches)
+        if "catalog" in self.document and not wrong:
+            self.unchecked.append(f"catalog: {asked_elsewhere(self.document['catalog'])}")
+        fields = {*CERTIFIED, *SEAL, *OF_KIND["configuration"], *TAKEN_AS_STATED, "catalog"}
         others = (key for key in self.document if key not in fields)
         self.unchecked += [f"{key}: nothing in the file shows it" for key in others]
 

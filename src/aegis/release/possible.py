@@ -131,6 +131,13 @@ def brief(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
+def asked_elsewhere(catalog: Any) -> str:
+    """Say who knows whether a release was revoked: the catalog that a certificate names, if any."""
+    named = catalog if isinstance(catalog, Mapping) else {}
+    url, request = (str(named.get(key, "unknown")) for key in ("url", "request"))
+    return f"only the catalog at {url} knows; ask it: aegis catalog verify {request[:8]}"
+
+
 def stated_fields(certified: Any, measured: Any) -> Any:
     """Return the entries of `measured` whose keys `certified` has; `certified` if one is no mapping."""
     if not isinstance(certified, Mapping) or not isinstance(measured, Mapping):
@@ -230,10 +237,6 @@ def _or_null(allowed: Possible) -> Possible:
     return Possible(f"{allowed.words}, or null", lambda g: g is None or allowed.holds(g))
 
 
-def _is_digest(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
-
-
 def _is_time(value: Any) -> bool:
     try:
         return isinstance(value, str) and datetime.fromisoformat(value) is not None
@@ -241,7 +244,12 @@ def _is_time(value: Any) -> bool:
         return False
 
 
-_DIGEST = _or_null(Possible("64 digits from 0 to f", _is_digest))
+def _matching(form: str, pattern: str) -> Possible:
+    """Return the texts that match a pattern as possible values; `form` describes them."""
+    return Possible(form, lambda v: isinstance(v, str) and re.fullmatch(pattern, v) is not None)
+
+
+_DIGEST = _or_null(_matching("64 digits from 0 to f", "[0-9a-f]{64}"))
 _LEAST_ZERO = _or_null(_between(0, math.inf))
 _SHARE = _or_null(_between(0, 1, "share"))
 
@@ -278,6 +286,8 @@ def _fields(document: Mapping[str, Any], rows: int) -> list[tuple[Path, Possible
     }
     listed = {
         "created": Possible("a time in ISO 8601", _is_time),
+        "catalog.url": _matching("the URL of a service", "https?://[!-~]{1,500}"),
+        "catalog.request": _matching("32 digits from 0 to f", "[0-9a-f]{32}"),
         "input.sha256": _DIGEST,
         "input.hmac_sha256": _DIGEST,
         "*.sha256_of": Possible(" or ".join(DIGESTED), DIGESTED.__contains__),

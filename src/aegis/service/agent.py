@@ -44,6 +44,7 @@ from aegis.service.catalog.statements import digest
 from aegis.service.client import Client
 from aegis.service.pins import PinnedSource, RefusedError, require_shape
 from aegis.signing import PrivateKey, seal, sign_bytes
+from aegis.sources.urls import shown_url
 
 
 @dataclass
@@ -378,6 +379,10 @@ class Agent:
             job.source.require_columns(pq.read_schema(masked).names)
             content = masked.read_bytes()
         document["input"]["origin"] = job.received["data_set"]  # instead of its local path
+        document["catalog"] = {
+            "url": shown_url(self.settings.url),
+            "request": job.received["request"],
+        }
         sealed = json.dumps(seal(document, self.settings.key), indent=2, ensure_ascii=False)
         return MadeOutput({"certificate": sealed}, content)
 

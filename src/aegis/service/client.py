@@ -170,9 +170,12 @@ class Client:
         """Change the roles of an account; for admins."""
         return self._post(f"/accounts/{_part(name)}/roles", roles=list(roles))
 
-    def close_account(self, name: str) -> None:
-        """Close an account, and end its sessions and tokens; for admins."""
-        self._post(f"/accounts/{_part(name)}/disable")
+    def close_account(self, name: str, *, leave: bool = False) -> dict[str, Any]:
+        """Close an account, and end its sessions and tokens; for admins. With `leave`, also an
+        account that provides data sets: they are taken out of the catalog, and the open requests
+        for them go back to their consumers. Return these data sets and requests.
+        """
+        return self._post(f"/accounts/{_part(name)}/disable", leave=leave)
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return your own tokens, without their secrets."""
@@ -222,7 +225,9 @@ class Client:
     def register(
         self, identifier: str, *, source: str, public_key: str, **about: Any
     ) -> dict[str, Any]:
-        """Register a data set; `about` has its title, terms and other fields."""
+        """Register a data set; `about` has its title, terms and other fields. `summary` may have
+        the policy and the options of `ask_summary`; if the summary is refused, nothing is registered.
+        """
         return self._post(
             "/data-sets", id=identifier, source=source, public_key=public_key, **about
         )
@@ -318,12 +323,30 @@ class Client:
                 )
             time.sleep(_PAUSE)
 
+    def choose(self, request: str, configuration: str | None = None) -> dict[str, Any]:
+        """Choose the configuration (YAML) to release, or by default let the worker search for the
+        best one. Wait until the agent has checked it on the table, and return the answer.
+
+        Raises
+        ------
+        CatalogError
+            The search or the check failed or was cancelled, so nothing was chosen.
+        """
+        choice = {} if configuration is None else {"configuration": configuration}
+        self.step(request, "choose", **choice)
+        answer = self.wait(request)
+        require_done(answer["job"])
+        chosen: dict[str, Any] = answer["answer"]
+        return chosen
+
     def release(self, request: str) -> dict[str, Any]:
         """Return the figures of a release with its certificate and signature."""
         return self._get(f"{self._of(request)}/release")
 
     def verify(self, request: str) -> dict[str, Any]:
-        """Return whether the stored file of a release, its certificate and its signature match."""
+        """Return whether a release can be used: it was not revoked, and its stored file, its
+        certificate and its signature match. `wrong` has the reasons if it cannot.
+        """
         return self._post(f"{self._of(request)}/verify")
 
     def download(
@@ -501,11 +524,10 @@ class Client:
 
     @contextmanager
     def _streamed(self, path: str) -> Iterator[httpx.Response]:
-        with self._http.stream("GET", path) as answer:
+        with _answering(), self._http.stream("GET", path) as answer:
             if answer.is_error:
                 answer.read()
-                raise _error(answer)
-            yield answer
+            yield _checked(answer)
 
     def _paged(self, path: str, key: str, **chosen: Any) -> Iterator[dict[str, Any]]:
         offset = 0
@@ -527,14 +549,8 @@ class Client:
         return _json(self._answer("POST", path, json=body))
 
     def _answer(self, method: str, path: str, **sent: Any) -> httpx.Response:
-        try:
-            answer = self._http.request(method, path, **sent)
-        except httpx.HTTPError as error:
-            raise EngineError(
-                f"The service does not answer: {type(error).__name__}.",
-                hint="Check the address, and whether the service runs.",
-            ) from error
-        return _checked(answer)
+        with _answering():
+            return _checked(self._http.request(method, path, **sent))
 
 
 def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
@@ -562,6 +578,19 @@ def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
     'Client'
     """
     return Client(url, token, key=key)
+
+
+def require_done(job: Mapping[str, Any]) -> None:
+    """Raise `CatalogError` with the reason if a job has failed or was cancelled."""
+    name = {"summarize": "summary", "leak": "audit"}.get(job["kind"], job["kind"])
+    if job["state"] == "failed":
+        raise CatalogError(
+            f"The {name} failed: {job['error']}", hint="Try again: aegis catalog retry."
+        )
+    if job["state"] == "cancelled":
+        raise CatalogError(
+            f"The {name} was cancelled.", hint="The log says by whom: aegis catalog log."
+        )
 
 
 def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatement:
@@ -615,6 +644,18 @@ def _pinned(certificate: Path) -> ssl.SSLContext:
         ) from error
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Raise `EngineError` if the service does not answer, or stops in the middle of an answer."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        raise EngineError(
+            f"The service does not answer: {type(error).__name__}.",
+            hint="Check the address, and whether the service runs.",
+        ) from error
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:

@@ -75,14 +75,18 @@ def test_terms_are_frozen_with_each_request(place):
         assert session.get(Request, number).state == RequestState.RETURNED
 
 
-def test_a_request_that_is_sent_back_cancels_its_jobs_and_one_that_is_approved_does_not(place):
+def test_a_request_that_is_sent_back_or_approved_cancels_its_jobs(place):
+    """A search that went on after the last approval was begun five times over, in vain."""
     offered(place, approvals=2)
     number = chosen(place)
     with place.catalog.database.writing() as session:
         job = jobs.enqueue(session, "check", "worker", "census", request_id=number)
         assert requests.approve(session, place.otto, number).state == RequestState.IN_REVIEW
-        assert requests.approve(session, place.anna, number).state == RequestState.APPROVED
         assert (job.state, job.ended) == ("queued", None)
+        assert requests.approve(session, place.anna, number).state == RequestState.APPROVED
+        assert job.state == "cancelled"
+        assert job.ended
+        job = jobs.enqueue(session, "check", "worker", "census", request_id=number)
         data_sets.change(session, place.paula, "census", approvals=1)
         assert requests.run(session, place.otto, number).state == RequestState.RETURNED
         assert job.state == "cancelled"

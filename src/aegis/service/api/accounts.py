@@ -8,7 +8,7 @@ from typing import Any, Literal
 from fastapi import Response
 
 from aegis.service.api import shapes
-from aegis.service.catalog import Action, accounts
+from aegis.service.catalog import Action, accounts, handing_over
 from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.identity import CallOf, Visit, VisitOf, cookie_name
 from aegis.service.routes import PUBLIC, Routes
@@ -116,10 +116,20 @@ def change_roles(name: str, body: shapes.RolesGiven, call: CallOf) -> dict[str, 
 
 
 @routes.post("/accounts/{name}/disable", Action.ACCOUNTS)
-def disable(name: str, call: CallOf) -> dict[str, Any]:
-    """Close an account; its sessions and tokens end."""
-    call.write(accounts.disable, name)
-    return {"name": name, "disabled": True}
+def disable(name: str, call: CallOf, body: shapes.AccountClosed | None = None) -> dict[str, Any]:
+    """Close an account; its sessions and tokens end. An account that provides data sets is closed
+    only with `leave`: its data sets are then taken out of the catalog, and the open requests for
+    them go back to their consumers.
+    """
+    with call.writing() as session:
+        leave = body is not None and body.leave
+        remaining = handing_over.close(session, call.actor, name, leave=leave)
+        return {
+            "name": name,
+            "disabled": True,
+            "data_sets": [each.id for each in remaining.data_sets],
+            "requests": [each.id for each in remaining.requests],
+        }
 
 
 @routes.get("/tokens", Action.OWN_TOKENS)

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from aegis.service.api import shapes
 from aegis.service.catalog import Action, budget, data_sets, exports, flow, populations, requests
+from aegis.service.catalog.access import authorise
 from aegis.service.catalog.errors import NotThere
 from aegis.service.catalog.summaries import costs as costs_of
 from aegis.service.identity import CallOf
@@ -40,10 +41,20 @@ def search(
 
 @routes.post("", Action.REGISTER)
 def register(body: shapes.DataSetGiven, call: CallOf) -> dict[str, Any]:
-    """Register a data set under its provider; others see it once it is published."""
-    about = body.model_dump()
+    """Register a data set under its provider; others see it once it is published. With `summary`,
+    ask the agent for it at once, and return its job.
+    """
+    authorise(call.actor, Action.REGISTER)
+    about = body.model_dump(exclude={"id", "summary"})
+    if body.summary is not None:
+        flow.declared(body.summary.policy)
     with call.writing() as session:
-        return shapes.data_set(data_sets.register(session, call.actor, about.pop("id"), **about))
+        data_set = data_sets.register(session, call.actor, body.id, **about)
+        job = None
+        if body.summary is not None:
+            options = body.summary.model_dump()
+            job = shapes.as_json(flow.ask_summary(session, call.actor, body.id, **options))
+        return shapes.data_set(data_set) | {"job": job}
 
 
 @routes.get("/{identifier}", Action.BROWSE)

@@ -9,12 +9,13 @@ from fastapi.responses import Response, StreamingResponse
 
 from aegis.service.api import shapes
 from aegis.service.api.data_sets import ExportKind, Limit, Offset, exported
-from aegis.service.catalog import Action, deliveries, exports, flow, jobs, requests
+from aegis.service.catalog import Action, deliveries, exports, flow, jobs, requests, waiting
 from aegis.service.catalog.errors import WrongState
 from aegis.service.catalog.records import Request, now
 from aegis.service.catalog.states import RequestState
 from aegis.service.identity import Call, CallOf
 from aegis.service.routes import Routes
+from aegis.words import json_fields
 
 routes = Routes(prefix="/requests", tags=["requests"])
 
@@ -49,12 +50,15 @@ def draft(body: shapes.NewRequest, call: CallOf) -> dict[str, Any]:
 
 @routes.get("/{request_id}", Action.SEE_REQUEST)
 def show(request_id: str, call: CallOf) -> dict[str, Any]:
-    """Return a request with its newest job."""
+    """Return a request with its newest job; `stuck` says why nobody can work on it, if so."""
     with call.reading() as session:
         request = requests.authorised(session, call.actor, Action.SEE_REQUEST, request_id)
         job = jobs.latest(session, "search", "check", "release", request_id=request_id)
         session.refresh(request)  # the job may have ended after the request was read
-        return _as_json(call, request) | {"job": None if job is None else shapes.as_json(job)}
+        return _as_json(call, request) | {
+            "job": None if job is None else shapes.as_json(job),
+            "stuck": waiting.stuck(session, request),
+        }
 
 
 @routes.post("/{request_id}", Action.CHANGE_REQUEST)
@@ -176,21 +180,29 @@ def export(request_id: str, kind: ExportKind, call: CallOf) -> Response:
 
 @routes.post("/{request_id}/verify", Action.VERIFY)
 def verify(request_id: str, call: CallOf) -> dict[str, Any]:
-    """Check that the stored file, its certificate and its signature match."""
-    wrong = verified(call, request_id)["wrong"]
-    return {"verified": not wrong, "wrong": wrong}
+    """Check that the release was not revoked, and that the stored file, its certificate and its
+    signature match.
+    """
+    checked = verified(call, request_id)
+    times = json_fields(checked["release"], "expires", "revoked")
+    return {"verified": not checked["wrong"], "wrong": checked["wrong"], **times}
 
 
 def verified(call: Call, request_id: str) -> dict[str, Any]:
-    """Return a request, its release, the key that signed the release, and one line for each
-    mismatch.
+    """Return a request, its release, the key that signed the release, and one line for each reason
+    not to use the file: that the release was revoked, and each mismatch.
     """
     with call.reading() as session:
         request = requests.authorised(session, call.actor, Action.VERIFY, request_id)
-        record = requests.file_of(session, request)
+        record = requests.release_of(session, request)
+        revoked = requests.revocation(request, record)
+        if revoked is None:
+            record = requests.file_of(session, request)
         key = deliveries.key_of(record, request.data_set)
-    wrong = deliveries.verify(call.catalog, record, key)
-    return {"asked": request, "release": record, "key": key, "wrong": wrong}
+    wrong = [] if revoked is None else [revoked]
+    if record.object_key:
+        wrong += deliveries.verify(call.catalog, record, key)
+    return {"asked": request, "release": record, "key": key, "wrong": wrong, "moment": now()}
 
 
 @routes.get("/{request_id}/download", Action.DOWNLOAD, response_class=StreamingResponse)

@@ -110,6 +110,12 @@ class SessionsEnded(Sent):
     tokens: bool = False
 
 
+class AccountClosed(Sent):
+    """The choice whether to close an account even if it provides data sets."""
+
+    leave: bool = False
+
+
 class Receiver(Sent):
     """The provider's account to which data sets are transferred."""
 
@@ -169,15 +175,6 @@ class DataSetChanged(Sent):
     ceiling: float | None = Field(default=None, gt=0, lt=1000, allow_inf_nan=False)
 
 
-class DataSetGiven(DataSetChanged):
-    """The fields of a new data set."""
-
-    id: str = Field(max_length=80)
-    source: str = Field(max_length=200)
-    public_key: str = Field(max_length=64)
-    population: str = Field(default="", max_length=120)
-
-
 class GrantGiven(Sent):
     """A role on a data set that a request gives to an account, or withdraws from it."""
 
@@ -201,6 +198,18 @@ class SummaryAsked(Sent):
     epsilon: Epsilon = 1.0
     delta: float = Field(default=1e-6, gt=0, lt=0.1, allow_inf_nan=False)
     threshold: int = Field(default=11, ge=2, le=10_000)
+
+
+class DataSetGiven(DataSetChanged):
+    """The fields of a new data set. With `summary`, the agent is asked for it at once; if that is
+    refused, the data set is not registered.
+    """
+
+    id: str = Field(max_length=80)
+    source: str = Field(max_length=200)
+    public_key: str = Field(max_length=64)
+    population: str = Field(default="", max_length=120)
+    summary: SummaryAsked | None = None
 
 
 class RequestGiven(Sent):

@@ -135,12 +135,15 @@ class ActedOn:
         Roles that the actor has on the data set.
     visible
         Whether the data set is published, and is public or granted to the actor.
+    unsent
+        Whether the request was never submitted: it then concerns its consumer only.
     """
 
     provider: str | None = None
     consumer: str | None = None
     granted: frozenset[AccountRole] = field(default_factory=frozenset)
     visible: bool = False
+    unsent: bool = False
 
 
 NOTHING = ActedOn()
@@ -150,6 +153,8 @@ NOTHING = ActedOn()
 def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:
     """Return whether an actor may do an action on an object."""
     if actor.scopes is not None and action not in actor.scopes:
+        return False
+    if subject.unsent and subject.consumer != actor.account:
         return False
     permitted = PERMISSIONS.get(action, {})
     return any(

@@ -22,7 +22,7 @@ from aegis.service.catalog.access import AccountRole, Action, Actor, authorise, 
 from aegis.service.catalog.database import Database
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, WrongState
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import Account, HalfSignIn, SignIn, Token, now
+from aegis.service.catalog.records import Account, DataSet, HalfSignIn, SignIn, Token, now
 
 IDLE = timedelta(minutes=30)
 """A session ends after this time without calls."""
@@ -111,8 +111,8 @@ def check_new(name: str, roles: Iterable[str], password: str) -> None:
 
 def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -> Account:
     """Replace the roles of an account, also for its open sessions from the next call. Raise
-    `WrongState` if no account could administer accounts any more, or the identity provider sets the
-    roles.
+    `WrongState` if no account could administer accounts any more, nobody would provide a data set
+    any more, or the identity provider sets the roles.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
@@ -125,14 +125,21 @@ def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -
     new_roles = _roles(roles)
     if AccountRole.ADMIN not in new_roles:
         _require_another_admin(session, account)
+    owned = ", ".join(each.id for each in owned_by(session, account))
+    if owned and AccountRole.PROVIDER not in new_roles:
+        raise WrongState(
+            f"{name} provides {owned}, so this account needs the role provider.",
+            hint=f"First hand the data sets over: aegis catalog hand-over {name} PROVIDER --all.",
+        )
     old, account.roles = account.roles, new_roles
     append(session, by.name, "roles changed", account=name, old=old, roles=account.roles)
     return account
 
 
 def disable(session: Session, by: Actor, name: str) -> Account:
-    """Close an account, and end its sessions and tokens. Raise `WrongState` if no account could
-    administer accounts any more.
+    """Close an account, and end its sessions and tokens. `handing_over.close` does this, and
+    answers the requests for its data sets. Raise `WrongState` if no account could administer
+    accounts any more.
     """
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
@@ -141,6 +148,12 @@ def disable(session: Session, by: Actor, name: str) -> Account:
     ended = end_all(session, account, tokens=True)
     append(session, by.name, "account closed", account=name, old=old, new=True, ended=ended)
     return account
+
+
+def owned_by(session: Session, account: Account) -> Sequence[DataSet]:
+    """Return the data sets of a provider, sorted by name."""
+    query = select(DataSet).where(DataSet.provider_id == account.id).order_by(DataSet.id)
+    return session.scalars(query).all()
 
 
 def reopen(session: Session, by: Actor, name: str) -> Account:

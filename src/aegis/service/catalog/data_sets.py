@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, or_, select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    false,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from aegis.errors import AegisError
 from aegis.service.catalog import populations
 from aegis.service.catalog.access import (
     NOTHING,
+    PERMISSIONS,
     AccountRole,
     ActedOn,
     Action,
     Actor,
+    Tie,
     authorise,
     may,
 )
@@ -25,6 +39,7 @@ from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, Wro
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import Account, DataSet, Grant, Request, Version
 from aegis.service.catalog.statements import digest
+from aegis.service.catalog.states import RequestState
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,78}[a-z0-9])?")
@@ -35,10 +50,18 @@ CHANGEABLE = ("title", "description", "label", "terms", *TERMS)
 """Fields that `change` can change."""
 LOGGED = (*CHANGEABLE, "source", "population", "public_key", "published")
 """Fields whose values are logged."""
+_NOT_RELEASED = (
+    RequestState.DRAFT,
+    RequestState.SUBMITTED,
+    RequestState.IN_REVIEW,
+    RequestState.RETURNED,
+    RequestState.APPROVED,
+    RequestState.FAILED,
+)
+"""States in which a request must be submitted again if the terms change."""
 # Asked with nearly each call, so built once: building one takes longer than an SQLite file its answer.
-_GRANTS = select(Grant.data_set_id, Grant.role).where(
-    Grant.data_set_id.in_(bindparam("data_sets", expanding=True)),
-    Grant.account_id == bindparam("account"),
+_GRANTS = select(Grant.role).where(
+    Grant.data_set_id == bindparam("data_set"), Grant.account_id == bindparam("account")
 )
 _NEWEST = (
     select(Version)
@@ -137,7 +160,9 @@ def require_key(public_key: str) -> None:
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
-    """Set fields of a data set. Only its provider may set its terms (`TERMS`)."""
+    """Set fields of a data set. Only its provider may set its terms (`TERMS`). Consumers who have
+    accepted another text of the terms must accept the new one before they submit again.
+    """
     data_set = authorised(session, by, Action.EDIT_DATA_SET, identifier)
     terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
     if terms and data_set.provider_id != by.account:
@@ -147,6 +172,9 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
         )
     old = {name: getattr(data_set, name, None) for name in about}
     _set(data_set, about)
+    if about.get("terms", old.get("terms")) != old.get("terms"):
+        accepted = (Request.data_set_id == identifier) & Request.state.in_(_NOT_RELEASED)
+        session.execute(update(Request).where(accepted).values(terms_accepted=False))
     append(session, by.name, "data set changed", data_set=identifier, old=old, new=dict(about))
     return data_set
 
@@ -222,11 +250,35 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
             f"{identifier} has no protected summary yet.",
             hint="Ask for one (aegis catalog summary), and run the agent (aegis agent).",
         )
+    set_published(session, by, data_set, published=published)
+    return data_set
+
+
+def set_published(session: Session, by: Actor, data_set: DataSet, *, published: bool) -> None:
+    """Show or hide a data set, for an actor whose permission was checked."""
     old, new = {"published": data_set.published}, {"published": published}
     data_set.published = published
     action = "published" if published else "taken out"
-    append(session, by.name, action, data_set=identifier, old=old, new=new)
-    return data_set
+    append(session, by.name, action, data_set=data_set.id, old=old, new=new)
+
+
+def unserved(data_set: DataSet) -> str | None:
+    """Return why no agent can work on a data set, because of its provider's account; None if one
+    can.
+    """
+    provider = data_set.provider
+    if provider.disabled:
+        return f"The account of {provider.name}, the provider of {data_set.id}, is closed."
+    if AccountRole.PROVIDER not in provider.roles:
+        return f"{provider.name}, the provider of {data_set.id}, has lost the role provider."
+    return None
+
+
+def require_served(data_set: DataSet) -> None:
+    """Raise `WrongState` if no agent can work on a data set, because of its provider's account."""
+    why = unserved(data_set)
+    if why is not None:
+        raise WrongState(why, hint="Ask an admin to hand the data set over to another provider.")
 
 
 def grant(
@@ -329,13 +381,7 @@ def search(
     must be in the name, title, description, label or a column's name.
     """
     authorise_some(by, Action.BROWSE)
-    conditions: list[ColumnElement[bool]] = []
-    if not by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
-        granted = select(Grant.data_set_id).where(Grant.account_id == by.account)
-        visible = (DataSet.provider_id == by.account) | DataSet.id.in_(granted)
-        if AccountRole.CONSUMER in by.roles:
-            visible = visible | (DataSet.published & DataSet.public)
-        conditions.append(visible)
+    conditions = [permitted(by, Action.BROWSE, DataSet.id, false())]
     for word in words.split()[:8]:
         of_columns = select(Version.data_set_id).where(
             cast(Version.columns, Text).icontains(word, autoescape=True)
@@ -345,52 +391,46 @@ def search(
         conditions.append(or_(*matches, DataSet.id.in_(of_columns)))
     count = session.scalar(select(func.count(DataSet.id)).where(*conditions)) or 0
     query = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
-    query = query.offset(offset).limit(limit)
-    data_sets = session.scalars(query).all()
-    granted_here = _granted(session, by, [data_set.id for data_set in data_sets])
-    listed = [
-        data_set
-        for data_set in data_sets
-        if may(by, Action.BROWSE, _subject(data_set, granted_here.get(data_set.id, frozenset())))
-    ]
-    return listed, count
+    return session.scalars(query.offset(offset).limit(limit)).all(), count
 
 
 def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
 ) -> ActedOn:
     """Return what decides whether the actor may act on a data set, or on a request for it."""
-    granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
-    return _subject(data_set, granted, request)
-
-
-def _granted(
-    session: Session, by: Actor, identifiers: Sequence[str]
-) -> dict[str, frozenset[AccountRole]]:
-    """Return the roles that the actor was granted on each of several data sets."""
-    parameters = {"data_sets": list(identifiers), "account": by.account}
-    rows = session.execute(_GRANTS, parameters)
-    granted: dict[str, frozenset[AccountRole]] = {}
-    for identifier, role in rows:
-        granted[identifier] = granted.get(identifier, frozenset()) | {AccountRole(role)}
-    return granted
-
-
-def _subject(
-    data_set: DataSet, granted: frozenset[AccountRole], request: Request | None = None
-) -> ActedOn:
+    roles = session.scalars(_GRANTS, {"data_set": data_set.id, "account": by.account})
+    granted = frozenset(map(AccountRole, roles))
     return ActedOn(
         provider=data_set.provider_id,
         consumer=None if request is None else request.consumer_id,
         granted=granted,
         visible=data_set.published and (data_set.public or AccountRole.CONSUMER in granted),
+        unsent=request is not None and not request.sent,
     )
 
 
-def assigned_to(by: Actor) -> Select[Any]:
-    """Return the query for the data sets of which the actor is operator or approver."""
-    deciding = [str(r) for r in (AccountRole.OPERATOR, AccountRole.APPROVER) if r in by.roles]
-    return select(Grant.data_set_id).where(Grant.account_id == by.account, Grant.role.in_(deciding))
+def permitted(
+    by: Actor, action: Action, data_set: InstrumentedAttribute[Any], of_actor: ColumnElement[bool]
+) -> ColumnElement[bool]:
+    """Return the SQL condition that selects the rows on which the actor may do an action, by the
+    table of permissions that `may` uses. `data_set` is the column with the data set of a row, and
+    `of_actor` selects the rows of requests that the actor made. The scopes of a token do not matter.
+    """
+
+    def granted(role: AccountRole) -> Select[Any]:
+        roles = select(Grant.data_set_id).where(Grant.account_id == by.account)
+        return roles.where(Grant.role == str(role))
+
+    visible = DataSet.published & (DataSet.public | DataSet.id.in_(granted(AccountRole.CONSUMER)))
+    provided = data_set.in_(select(DataSet.id).where(DataSet.provider_id == by.account))
+    ties: Mapping[Tie, Callable[[AccountRole], ColumnElement[bool]]] = {
+        Tie.ANY: lambda _: true(),
+        Tie.OWNER: lambda role: of_actor if role is AccountRole.CONSUMER else provided,
+        Tie.ASSIGNED: lambda role: data_set.in_(granted(role)) & ~of_actor,
+        Tie.VISIBLE: lambda _: data_set.in_(select(DataSet.id).where(visible)),
+    }
+    needed = PERMISSIONS[action].items()
+    return or_(false(), *(ties[tie](role) for role, tie in needed if role in by.roles))
 
 
 def authorise_some(by: Actor, action: Action) -> None:

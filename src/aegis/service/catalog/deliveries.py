@@ -285,7 +285,8 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
         file_digest, stated_rows = output["sha256"], output["rows"]
         stated_policy, passed = policy["sha256"], privacy["passed"]
         guessable = "sha256" in document["input"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        request_id = document.get("catalog", {}).get("request", request.id)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CatalogError(
             "The certificate is not a certificate of Aegis.",
             hint="Run the job again (aegis catalog retry).",
@@ -299,6 +300,7 @@ def _require_certificate(text: str, digest: str, rows: int | None, request: Requ
             ("it is about another policy", stated_policy == policy_digest(shown_policy(policy))),
             ("its masks are not the approved masks", _approved(masks, approved_masks)),
             ("it says that the rule is not met", passed is True),
+            ("it names another request", request_id == request.id),
             ("it states another number of rows", rows is None or stated_rows == rows),
             ("it states the digest of the unmasked table without a key", not guessable),
         )

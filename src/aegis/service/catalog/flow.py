@@ -130,7 +130,10 @@ def ask_check(
 def _enqueue(
     session: Session, request: Request, kind: str, program: str, task: Mapping[str, Any]
 ) -> Job:
-    """Create a job of this `kind` for a request. `program` says who does it: an agent or a worker."""
+    """Create a job of this `kind` for a request. `program` says who does it: an agent or a worker.
+    Raise `WrongState` if no agent can work on the data set any more.
+    """
+    data_sets.require_served(request.data_set)
     return jobs.enqueue(
         session, kind, program, request.data_set_id, request_id=request.id, task=task
     )
@@ -200,7 +203,8 @@ def _make_nothing(session: Session, by: Actor, job: Job, reason: str) -> None:
 
 def retry_job(session: Session, by: Actor, job_id: str) -> Job:
     """Create a job again after it failed or was cancelled; for releases, use `retry`. Raise
-    `WrongState` if the job waits, runs or is done, or the budget is not sufficient.
+    `WrongState` if the job waits, runs or is done, its request is not in review, or the budget is
+    not sufficient.
     """
     job = authorised_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     if job.kind == "release" or job.state not in ("failed", "cancelled"):
@@ -208,6 +212,8 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
             f"The {job.kind} is {job.state}.",
             hint="You can retry only a job that failed or was cancelled. Retry a release from its request.",
         )
+    if job.request_id is not None:
+        requests.require_review(jobs.request_of(session, job))
     data_set = data_sets.authorised(session, by, Action.BROWSE, job.data_set_id)
     again = jobs.enqueue(
         session, job.kind, job.place, job.data_set_id, request_id=job.request_id, task=job.task

@@ -1,18 +1,22 @@
-"""Transfer data sets to another provider, with the populations that the old provider owns."""
+"""Transfer data sets to another provider, with the populations that the old provider owns, and
+close the account of a provider.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from aegis.service.catalog import data_sets, flow
+from aegis.service.catalog import data_sets, flow, requests
 from aegis.service.catalog.access import AccountRole, Action, Actor, authorise, may
-from aegis.service.catalog.accounts import named
+from aegis.service.catalog.accounts import disable, named, owned_by
 from aegis.service.catalog.errors import NotAllowed, WrongState
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulation
+from aegis.service.catalog.records import Account, DataSet, Grant, OwnedPopulation, Request
+from aegis.words import counted
 
 
 def hand_over(
@@ -52,10 +56,52 @@ def hand_over_all(session: Session, by: Actor, name: str, to: str) -> list[str]:
     return [data_set.id for data_set in owned]
 
 
-def owned_by(session: Session, account: Account) -> Sequence[DataSet]:
-    """Return the data sets of a provider, sorted by name."""
-    query = select(DataSet).where(DataSet.provider_id == account.id).order_by(DataSet.id)
-    return session.scalars(query).all()
+@dataclass(frozen=True)
+class LeftBehind:
+    """The data sets of a provider, and the requests for them that wait for a reviewer, an approver or
+    an agent. Without the provider, nobody can answer them.
+    """
+
+    data_sets: Sequence[DataSet]
+    requests: Sequence[Request]
+
+    @property
+    def in_words(self) -> str:
+        """The names of the data sets and the numbers of the requests."""
+        named = ", ".join(each.id for each in self.data_sets)
+        open_requests = counted(len(self.requests), "open request")
+        numbers = ", ".join(each.id[:8] for each in self.requests)
+        return f"{named}, with {open_requests}{numbers and ': '}{numbers}"
+
+
+def left_by(session: Session, account: Account) -> LeftBehind:
+    """Return what an account leaves behind if it is closed now."""
+    owned = owned_by(session, account)
+    return LeftBehind(owned, requests.unanswered(session, [each.id for each in owned]))
+
+
+def close(session: Session, by: Actor, name: str, *, leave: bool = False) -> LeftBehind:
+    """Close an account, and return what it leaves behind. Raise `WrongState` if it provides data
+    sets, unless `leave` is set: they are then taken out of the catalog, their jobs are cancelled,
+    and the requests for them go back to their consumers, with the reason.
+    """
+    authorise(by, Action.ACCOUNTS)
+    account = named(session, name)
+    remaining = left_by(session, account)
+    if remaining.data_sets and not leave:
+        raise WrongState(
+            f"{name} provides {remaining.in_words}.",
+            hint=f"Hand the data sets over first: aegis catalog hand-over {name} PROVIDER --all. Or "
+            "close the account with --leave: its data sets are then taken out of the catalog, and the "
+            "requests go back to their consumers.",
+        )
+    disable(session, by, name)
+    for data_set in remaining.data_sets:
+        data_sets.set_published(session, by, data_set, published=False)
+        flow.cancel_all(session, by, data_set.id)
+    for request in remaining.requests:
+        requests.give_up(session, by, request, data_sets.unserved(request.data_set) or "")
+    return remaining
 
 
 def _receiver(session: Session, name: str) -> Account:

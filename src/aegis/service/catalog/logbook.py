@@ -11,14 +11,14 @@ from datetime import datetime
 from operator import eq, ge, le
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, func, or_, select, text, true
+from sqlalchemy import ColumnElement, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from aegis.errors import EngineError
 from aegis.service.catalog import data_sets
 from aegis.service.catalog.access import AccountRole, Action, Actor
 from aegis.service.catalog.log import LogCheck, check
-from aegis.service.catalog.records import DataSet, LogEntry, Request
+from aegis.service.catalog.records import LogEntry, Request
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ def ping(session: Session) -> None:
 
 def _readable(by: Actor) -> ColumnElement[bool]:
     data_sets.authorise_some(by, Action.SEE_LOG)
+    of_request, number = LogEntry.request_id.is_not(None), LogEntry.request_id
+    of_actor = of_request & number.in_(select(Request.id).where(Request.consumer_id == by.account))
+    concerning = data_sets.permitted(by, Action.SEE_LOG, LogEntry.data_set_id, of_actor)
     if by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
-        return true()
-    data_set_ids = select(DataSet.id).where(DataSet.provider_id == by.account)
-    request_ids = select(Request.id).where(Request.consumer_id == by.account)
+        return concerning
+    unsent = of_request & number.in_(select(Request.id).where(~Request.sent))
     return or_(
-        LogEntry.data_set_id.in_(data_set_ids),
-        LogEntry.data_set_id.in_(data_sets.assigned_to(by)),
-        LogEntry.request_id.in_(request_ids),
+        concerning & (~unsent | of_actor),
         LogEntry.data_set_id.is_(None)
         & ((LogEntry.actor == by.name) | (LogEntry.detail["account"].as_string() == by.name)),
     )

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from sqlalchemy import (
     JSON,
+    ColumnElement,
     DateTime,
     Dialect,
     Float,
@@ -22,8 +23,10 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    cast,
     false,
 )
+from sqlalchemy.ext.hybrid import hybrid_property
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from aegis.service.catalog.states import RequestState
@@ -33,6 +36,7 @@ SILENT_AFTER = timedelta(seconds=15)
 
 It is longer than a lease plus the time between two checks for work.
 """
+_MAY_BE_UNSENT = (RequestState.DRAFT, RequestState.WITHDRAWN)
 
 
 def new_id() -> str:
@@ -255,6 +259,16 @@ class Request(Numbered, Dated, Base):
     consumer: Mapped[Account] = relationship(lazy="joined")
     data_set: Mapped[DataSet] = relationship(lazy="joined")
     version: Mapped[Version] = relationship(lazy="joined")
+
+    @hybrid_property
+    def sent(self) -> bool:
+        """Whether the request was submitted at least once. Before, only its consumer sees it."""
+        return self.state not in _MAY_BE_UNSENT or bool(self.asked)
+
+    @sent.inplace.expression
+    @classmethod
+    def _sent(cls) -> ColumnElement[bool]:
+        return cls.state.not_in(_MAY_BE_UNSENT) | (cast(cls.asked, Text) != "{}")
 
 
 class Approval(Numbered, Dated, Base):

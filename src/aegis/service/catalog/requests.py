@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, true
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
 from aegis.errors import PolicyError
@@ -21,24 +21,37 @@ from aegis.measures import LabelKind, measures_of
 from aegis.policy import load_policy
 from aegis.policy.lines import read_yaml
 from aegis.service.catalog import data_sets, jobs, statements
-from aegis.service.catalog.access import AccountRole, ActedOn, Action, Actor, authorise, may
+from aegis.service.catalog.access import ActedOn, Action, Actor, authorise, may
 from aegis.service.catalog.accounts import actor_of
 from aegis.service.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.service.catalog.log import append
 from aegis.service.catalog.records import (
     Account,
     Approval,
-    DataSet,
     ReleaseRecord,
     Request,
     Version,
     now,
 )
-from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after, done
+from aegis.service.catalog.states import FINAL, RequestState, RequestStep, after, done, starts_of
 
 _CHANGED = (
     "Submit the request again: the data set, its policy, its terms or its releases have changed."
 )
+_AGAIN = (
+    "So nobody can make this release now. Once the data set is in the catalog again, with another "
+    "provider or with this one, you can submit the request again. You can also withdraw it."
+)
+WITH_OTHERS = (
+    RequestState.SUBMITTED,
+    RequestState.IN_REVIEW,
+    RequestState.APPROVED,
+    RequestState.RUNNING,
+    RequestState.FAILED,
+)
+"""States in which a request waits for an operator, an approver or an agent."""
+_END_JOBS = (RequestStep.DRIFT, RequestStep.RETURN, RequestStep.APPROVE)
+"""Steps after which nobody waits for a search or a check any more."""
 _WITH_RELEASE = (RequestState.RELEASED, RequestState.EXPIRED, RequestState.REVOKED)
 """States in which the release exists or has existed."""
 SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
@@ -68,6 +81,7 @@ def draft(session: Session, by: Actor, /, data_set_id: str, **fields: Any) -> Re
     optionally, label, measure, models and terms_accepted.
     """
     data_set = data_sets.authorised(session, by, Action.REQUEST, data_set_id)
+    data_sets.require_served(data_set)
     version = data_sets.newest(session, data_set_id)
     if version is None:
         raise WrongState(f"{data_set_id} has no version.", hint="Ask its provider.")
@@ -102,6 +116,7 @@ def submit(session: Session, by: Actor, request_id: str) -> Request:
             "You have not accepted the terms of the data set.",
             hint="Read the terms (aegis catalog show), then accept them (--accept-terms).",
         )
+    data_sets.require_served(request.data_set)
     newest = data_sets.newest(session, request.data_set_id)
     if newest is None or not request.data_set.published:
         raise WrongState(f"{request.data_set_id} is not published.", hint="Ask its provider.")
@@ -249,6 +264,25 @@ def drift(session: Session, by: Actor, data_set_id: str) -> int:
     return len(changed)
 
 
+def unanswered(session: Session, data_set_ids: Sequence[str]) -> Sequence[Request]:
+    """Return the requests for these data sets that wait for somebody else than their consumer,
+    oldest first.
+    """
+    query = select(Request).where(
+        Request.data_set_id.in_(data_set_ids), Request.state.in_(WITH_OTHERS)
+    )
+    return session.scalars(query.order_by(Request.created)).all()
+
+
+def give_up(session: Session, by: Actor, request: Request, why: str) -> Request:
+    """Send a request that nobody can answer any more back to its consumer; `why` is the reason. Its
+    jobs must have ended.
+    """
+    undecided = request.state in starts_of(RequestStep.RETURN)
+    step = RequestStep.RETURN if undecided else RequestStep.DRIFT
+    return _step(session, by, request, step, message=f"{why} {_AGAIN}")
+
+
 def complete(session: Session, by: Actor, request: Request, digest: str) -> Request:
     """Record that the release was made, with the SHA-256 of its file."""
     return _step(session, by, request, RequestStep.COMPLETE, digest=digest)
@@ -328,6 +362,13 @@ def file_of(session: Session, request: Request) -> ReleaseRecord:
             hint="Request the data set again. You can still read the certificate.",
         )
     return release
+
+
+def revocation(request: Request, release: ReleaseRecord) -> str | None:
+    """Return, in words, when and why a release was revoked; None if it was not."""
+    if release.revoked is None:
+        return None
+    return f"the release was revoked on {release.revoked:%Y-%m-%d}: {request.message}"
 
 
 def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
@@ -555,15 +596,9 @@ def drifted(session: Session, request: Request) -> bool:
 
 def visible(by: Actor) -> ColumnElement[bool]:
     """Return the SQL condition that selects the requests that the actor may see."""
-    if AccountRole.AUDITOR in by.roles:
-        return true()
-    ties: list[ColumnElement[bool]] = []
-    if AccountRole.CONSUMER in by.roles:
-        ties.append(Request.consumer_id == by.account)
-    if AccountRole.PROVIDER in by.roles:
-        data_set_ids = select(DataSet.id).where(DataSet.provider_id == by.account)
-        ties.append(Request.data_set_id.in_(data_set_ids))
-    return or_(*ties, Request.data_set_id.in_(data_sets.assigned_to(by)))
+    of_actor = Request.consumer_id == by.account
+    may_see = data_sets.permitted(by, Action.SEE_REQUEST, Request.data_set_id, of_actor)
+    return may_see & (Request.sent | of_actor)
 
 
 @lru_cache(maxsize=64)
@@ -691,7 +726,7 @@ def _step(
     if step in (RequestStep.DRIFT, RequestStep.RETURN):
         _forget_approvals(session, request)
         request.frozen = None
-    if state in FINAL or step in (RequestStep.DRIFT, RequestStep.RETURN):
+    if state in FINAL or step in _END_JOBS:
         for job in jobs.under_way(session, request_id=request.id):
             jobs.cancel(session, job, by.name)
     old, request.state, request.message = request.state, str(state), message

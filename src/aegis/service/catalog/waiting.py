@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sqlalchemy import select
+from sqlalchemy import false, select
 from sqlalchemy.orm import Session
 
 from aegis.service.catalog import data_sets, jobs, requests
 from aegis.service.catalog.access import AccountRole, Action, Actor, may
-from aegis.service.catalog.records import Approval, DataSet, Request
+from aegis.service.catalog.records import Account, Approval, DataSet, Grant, Request
 from aegis.service.catalog.states import RequestState
 
 _MOST = 500
 """Largest number of requests that are examined, oldest first."""
+_NO_OPERATOR = "Nobody can review this request, because its data set has no operator."
 _CALLS: Mapping[RequestState, tuple[tuple[Action, str], ...]] = MappingProxyType(
     {
         RequestState.DRAFT: ((Action.CHANGE_REQUEST, "you can submit it"),),
@@ -69,7 +70,27 @@ def _why(session: Session, by: Actor, request: Request) -> str:
             if action is Action.APPROVE and not requests.holds(session, request):
                 return "its configuration breaks the rule: choose another one, or reject it"
             return why
-    return ""
+    unseen = may(by, Action.PUBLISH, subject) and stuck(session, request) == _NO_OPERATOR
+    return "nobody can review it: give somebody the role operator" if unseen else ""
+
+
+def stuck(session: Session, request: Request) -> str | None:
+    """Return why nobody can work on a request that waits for others than its consumer: its provider
+    is closed, or no open account may review it. None if somebody can.
+    """
+    if request.state not in requests.WITH_OTHERS:
+        return None
+    operates = select(Account).join(Grant, Grant.account_id == Account.id)
+    granted = operates.where(
+        Grant.data_set_id == request.data_set_id,
+        Grant.role == str(AccountRole.OPERATOR),
+        Account.disabled.is_(False),
+        Account.id != request.consumer_id,
+    )
+    reviewed = any(AccountRole.OPERATOR in account.roles for account in session.scalars(granted))
+    undecided = request.state in (RequestState.SUBMITTED, RequestState.IN_REVIEW)
+    nobody = None if reviewed or not undecided else _NO_OPERATOR
+    return data_sets.unserved(request.data_set) or nobody
 
 
 def _answered(session: Session, by: Actor, request: Request, action: Action) -> bool:
@@ -88,9 +109,8 @@ def _answered(session: Session, by: Actor, request: Request, action: Action) -> 
 
 def _proposals(session: Session, by: Actor) -> Sequence[Waiting]:
     """Return the policies that operators propose to a provider."""
-    if AccountRole.PROVIDER not in by.roles:
-        return ()
-    query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.proposed.is_not(None))
+    mine = data_sets.permitted(by, Action.PUBLISH, DataSet.id, false())
+    query = select(DataSet).where(mine, DataSet.proposed.is_not(None))
     return [
         Waiting(f"/data-sets/{d.id}", d.title, "an operator proposes a policy: review it", d.id)
         for d in session.scalars(query)

@@ -56,13 +56,18 @@ def change(name: str, call: FormCallOf, roles: Roles) -> Response:
 
 @routes.post("/accounts/{name}/{step}", Action.ACCOUNTS)
 def do(
-    name: str, step: str, call: FormCallOf, to: Text = "", tokens: Annotated[bool, Form()] = False
+    name: str,
+    step: str,
+    call: FormCallOf,
+    to: Text = "",
+    tokens: Annotated[bool, Form()] = False,
+    leave: Annotated[bool, Form()] = False,
 ) -> Response:
     """Reset, close or reopen an account, end its sessions, or transfer its data sets."""
     authorise(call.actor, Action.ACCOUNTS)
     steps: dict[str, Callable[[Any], Any]] = {
         "reset": lambda s: password_links.reset(s, call.actor, name),
-        "close": lambda s: accounts.disable(s, call.actor, name),
+        "close": lambda s: handing_over.close(s, call.actor, name, leave=leave),
         "reopen": lambda s: accounts.reopen(s, call.actor, name),
         "end-sessions": lambda s: accounts.end_sessions(s, call.actor, name, tokens=tokens),
         "remove-factor": lambda s: second_factor.remove(
@@ -105,7 +110,7 @@ def _account(call: Call, name: str, *, done: str = "", link: MadeLink | None = N
             "account_of.html",
             account=account,
             factor=second_factor.is_on(session, account),
-            owned=handing_over.owned_by(session, account),
+            left=handing_over.left_by(session, account),
             done=done,
             link=link,
         )

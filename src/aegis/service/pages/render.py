@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -15,7 +17,7 @@ from starlette.responses import Response
 from aegis._version import __version__
 from aegis.errors import AegisError
 from aegis.report.words import prose
-from aegis.service.catalog.access import AccountRole, Actor
+from aegis.service.catalog.access import AccountRole, Action, Actor, scopes_of
 from aegis.service.catalog.errors import NotSignedIn
 from aegis.service.catalog.passwords import SHORTEST
 from aegis.service.catalog.states import RequestState
@@ -33,6 +35,17 @@ _TEMPLATES = Environment(
 
 PAGE = 50
 """Number of entries of a list that a page shows."""
+_LINKS = (
+    ("/", "Catalog", None),
+    ("/requests", "Requests", Action.SEE_REQUEST),
+    ("/register", "Register", Action.REGISTER),
+    ("/log", "Log", None),
+    ("/accounts", "Accounts", Action.ACCOUNTS),
+    ("/tokens", "Tokens", None),
+)
+"""Path and title of each page in the navigation, with the action that it needs, if any."""
+_OF_HERE = re.compile("/(?!/)").match
+"""Matches the paths of this service; two slashes would begin the address of another one."""
 _EXPORTS = (("croissant", "Croissant"), ("dcat", "DCAT"), ("datapackage", "Data Package"))
 
 
@@ -96,7 +109,18 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
         visit: Visit = identified(request)
     except (AegisError, SQLAlchemyError):  # nobody is signed in, or the database is away
         visit = Visit(request)
-    return page(visit, "error.html", status=status, message=message, hint=hint)
+    return page(
+        visit, "error.html", status=status, message=message, hint=hint, back=_before(request)
+    )
+
+
+def _before(request: Request) -> str:
+    """Return the path of the page of this service from which a call came; empty for other calls."""
+    before = urlsplit(request.headers.get("referer", ""))
+    same = request.method == "GET" and before.path == request.url.path
+    if same or before.netloc != request.headers.get("host") or not _OF_HERE(before.path):
+        return ""
+    return before.path + (f"?{before.query}" if before.query else "")
 
 
 def see(path: str) -> RedirectResponse:
@@ -112,12 +136,5 @@ def _navigation(actor: Actor | None, *, local: bool) -> list[tuple[str, str]]:
         return []
     if local:
         return [("/", "Tables")]
-    links = [("/", "Catalog")]
-    if actor.roles - {AccountRole.ADMIN}:
-        links.append(("/requests", "Requests"))
-    if AccountRole.PROVIDER in actor.roles:
-        links.append(("/register", "Register"))
-    links.append(("/log", "Log"))
-    if AccountRole.ADMIN in actor.roles:
-        links.append(("/accounts", "Accounts"))
-    return [*links, ("/tokens", "Tokens")]
+    allowed = [None, *scopes_of(actor)]
+    return [(path, title) for path, title, action in _LINKS if action in allowed]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Form, Query
+from fastapi import Depends, Form, Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -14,11 +14,13 @@ from aegis.measures import LabelKind, measures_of
 from aegis.measures.catalog import LEARNERS
 from aegis.service.api import shapes
 from aegis.service.api.requests import file_of, verified
-from aegis.service.catalog import Action, data_sets, flow, jobs, requests
+from aegis.service.catalog import Action, data_sets, flow, jobs, requests, waiting
 from aegis.service.catalog.access import Actor, may
-from aegis.service.catalog.errors import NotThere
+from aegis.service.catalog.errors import NotThere, WrongState
+from aegis.service.catalog.records import DataSet, Request
+from aegis.service.catalog.statements import digest
 from aegis.service.catalog.states import RequestState, RequestStep, starts_of
-from aegis.service.identity import CallOf, FormCallOf
+from aegis.service.identity import Call, CallOf, FormCallOf
 from aegis.service.pages.data_sets import Long
 from aegis.service.pages.people import Offset, Text
 from aegis.service.pages.render import PAGE, page, see
@@ -27,8 +29,17 @@ from aegis.service.routes import Routes
 routes = Routes(include_in_schema=False)
 
 
-def _approve(session: Session, by: Actor, request_id: str, signed: str) -> None:
-    """Approve a request; `signed` is the signed approval that was pasted into the form, if any."""
+def _approve(session: Session, by: Actor, request_id: str, signed: str, seen_digest: str) -> None:
+    """Approve a request. `signed` is the signed approval that was pasted into the form, if any, and
+    `seen_digest` the digest of the configuration that the page showed. Raise `WrongState` if another
+    person has chosen another configuration since.
+    """
+    request = requests.authorised(session, by, Action.APPROVE, request_id)
+    if seen_digest and seen_digest != digest(request.configuration or ""):
+        raise WrongState(
+            "Somebody has chosen another configuration since you loaded the page.",
+            hint="Load the page of the request again, and look at the new configuration.",
+        )
     hint = "Paste the output of `aegis catalog sign`."
     statement = shapes.json_object(signed, "The signed approval", hint) if signed.strip() else None
     requests.approve(session, by, request_id, statement)
@@ -48,7 +59,7 @@ _STEPS: Mapping[str, tuple[Any, ...]] = {
     "review": (Action.REVIEW, starts_of(RequestStep.REVIEW), requests.review),
     "search": (Action.REVIEW, (RequestState.IN_REVIEW,), flow.ask_search),
     "choose": (Action.REVIEW, (RequestState.IN_REVIEW,), flow.choose, "configuration"),
-    "approve": (Action.APPROVE, starts_of(RequestStep.APPROVE), _approve, "signed"),
+    "approve": (Action.APPROVE, starts_of(RequestStep.APPROVE), _approve, "signed", "seen_digest"),
     "return": (Action.REVIEW, starts_of(RequestStep.RETURN), requests.send_back, "message"),
     "reject": (Action.REJECT, starts_of(RequestStep.REJECT), requests.reject, "message"),
     "run": (Action.RUN, starts_of(RequestStep.RUN), flow.run),
@@ -77,38 +88,61 @@ def asking(identifier: str, call: CallOf) -> Response:
     """Show the form with which you request a release of a data set."""
     with call.reading() as session:
         data_set = data_sets.authorised(session, call.actor, Action.REQUEST, identifier)
-        last = data_sets.newest(session, identifier)
+        return _form(call, session, data_set)
+
+
+@routes.get("/requests/{request_id}/change", Action.CHANGE_REQUEST)
+def changing(request_id: str, call: CallOf) -> Response:
+    """Show the form with which you change a draft, or a request that was returned to you."""
+    with call.reading() as session:
+        request = requests.authorised(session, call.actor, Action.CHANGE_REQUEST, request_id)
+        return _form(call, session, request.data_set, request)
+
+
+def _form(
+    call: Call, session: Session, data_set: DataSet, request: Request | None = None
+) -> Response:
+    last = data_sets.newest(session, data_set.id)
     return page(
         call,
         "request_form.html",
         data_set=data_set,
+        asked=request,
         models=[(str(model), words) for model, words in LEARNERS.items()],
         measures=[] if last is None else _measures(flow.policy_of(last.policy).label.kind),
     )
 
 
-@routes.post("/data-sets/{identifier}/request", Action.REQUEST)
-def ask(
-    identifier: str,
-    call: FormCallOf,
+def _fields(
     purpose: Long,
     models: Annotated[list[str], Form(default_factory=list)],
     measure: Text = "",
     terms_accepted: Annotated[bool, Form()] = False,
-) -> Response:
+) -> dict[str, Any]:
+    """Collect the fields of the form of a request, by name."""
+    named = {"purpose": purpose, "models": models, "terms_accepted": terms_accepted}
+    return named | {"measure": measure or None}
+
+
+FieldsOf = Annotated[dict[str, Any], Depends(_fields)]
+
+
+@routes.post("/data-sets/{identifier}/request", Action.REQUEST)
+def ask(identifier: str, call: FormCallOf, fields: FieldsOf) -> Response:
     """Create a request from the form and submit it."""
     with call.writing() as session:
-        request = requests.draft(
-            session,
-            call.actor,
-            identifier,
-            purpose=purpose,
-            measure=measure or None,
-            models=models,
-            terms_accepted=terms_accepted,
-        )
+        request = requests.draft(session, call.actor, identifier, **fields)
         requests.submit(session, call.actor, request.id)
     return see(f"/requests/{request.id}")
+
+
+@routes.post("/requests/{request_id}/change", Action.CHANGE_REQUEST)
+def change(request_id: str, call: FormCallOf, fields: FieldsOf) -> Response:
+    """Change a request as the form says, and submit it."""
+    with call.writing() as session:
+        requests.change(session, call.actor, request_id, **fields)
+        requests.submit(session, call.actor, request_id)
+    return see(f"/requests/{request_id}")
 
 
 @routes.get("/requests/{request_id}", Action.SEE_REQUEST)
@@ -127,6 +161,7 @@ def show(request_id: str, call: CallOf) -> Response:
         approvals = requests.approvals_of(session, request)
         signatures = len(requests.signatures(session, request))
         holds = requests.holds(session, request)
+        stuck = waiting.stuck(session, request)
     steps = [
         step
         for step, (action, states, *_) in _STEPS.items()
@@ -147,6 +182,8 @@ def show(request_id: str, call: CallOf) -> Response:
         release=release,
         certificate=None if release is None else json.loads(release.certificate),
         drifted=drifted,
+        seen_digest=digest(request.configuration or ""),
+        stuck=stuck,
         approvals=approvals,
         may_sign=may_sign and holds and signable,
         must_sign=bool((request.answer or {}).get("signers")),
@@ -169,11 +206,13 @@ def do(
     configuration: Long = "",
     days: Annotated[int, Form()] = 365,
     signed: Long = "",
+    seen_digest: Text = "",
 ) -> Response:
     """Move a request one step further; the step checks the permission."""
     if step not in _STEPS:
         raise NotThere(f"There is no step {step!r}.", hint=f"Allowed: {', '.join(_STEPS)}.")
     form = {"message": message, "configuration": configuration, "days": days, "signed": signed}
+    form["seen_digest"] = seen_digest
     _, _, function, *fields = _STEPS[step]
     if function is flow.choose:
         call.read(flow.read_choice, request_id, configuration)

@@ -27,6 +27,14 @@
     }
   });
 
+  // Going back by the history keeps what was typed into a form; the address of the link would not.
+  document.addEventListener("click", (event) => {
+    if (event.target instanceof Element && event.target.hasAttribute("data-back")) {
+      event.preventDefault();
+      window.history.back();
+    }
+  });
+
   // The secret of a link stands after #, which no browser sends: it goes into the form, and out of the address.
   const secret = document.querySelector("[data-from-address]");
   if (secret instanceof HTMLInputElement && window.location.hash.length > 1) {

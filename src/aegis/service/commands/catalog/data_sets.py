@@ -257,9 +257,9 @@ def register(client: Client, options: RegisterCommand) -> None:
         options.data_set,
         source=options.source,
         public_key=load_public_key(options.key).text,
+        summary={"policy": dump_policy(policy), **vars(options.summary)},
         **vars(options.about),
     )
-    client.ask_summary(options.data_set, dump_policy(policy), **vars(options.summary))
     Output().say(f"Registered {options.data_set}. Publish it when the agent has sent its summary")
 
 

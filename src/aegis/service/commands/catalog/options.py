@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.output import Output, clean
+from aegis.cli.output import Output, clean, pairs
 from aegis.cli.parameters import Format
 from aegis.errors import PolicyError
 
@@ -120,15 +120,10 @@ def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
 
 def show_facts(facts: Mapping[str, Any], form: Format) -> None:
     """Print the properties of one item as lines, as JSON, or as one row of CSV."""
-    from rich.table import Table
-
     row = [_text("", _in_sheet(value)) for value in facts.values()]
-    if Output(form).as_data(facts, list(facts), [row]):
-        return
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for name, value in facts.items():
-        table.add_row(clean(name.replace("_", " ")), _text(name, value))
-    Output().show(table)
+    if not Output(form).as_data(facts, list(facts), [row]):
+        named = ((name.replace("_", " "), _text(name, value)) for name, value in facts.items())
+        Output().show(pairs(named))
 
 
 def _in_sheet(value: Any) -> Any:

@@ -111,6 +111,8 @@ def status(
         return
     keys = ("id", "data_set", "version", "consumer", "state", "message", "purpose", "measure")
     facts = {key: matched[key] for key in keys}
+    if matched["stuck"] is not None:
+        facts["stuck"] = matched["stuck"]
     if matched["answer"] is not None:
         facts["found"] = matched["answer"]["headline"]
         facts["rule"] = "met" if matched["answer"]["holds"] else "not met"
@@ -208,13 +210,7 @@ def choose(
     then prints the result.
     """
     text = None if configuration is None else read_text(configuration, "configuration", PolicyError)
-    client.step(number, "choose", **({} if text is None else {"configuration": text}))
-    waited = client.wait(number)
-    answer = waited["answer"]
-    if answer is None:
-        raise PolicyError(
-            f"No configuration was chosen. {clean(waited['job']['error'])}", hint="See the log."
-        )
+    answer = client.choose(number, text)
     Output().show(clean(answer["headline"]), *map(clean, answer["why"]))
 
 
@@ -319,14 +315,18 @@ def download(
 
 
 def verify(client: Client, number: RequestId) -> None:
-    """Verify a release: its file, its certificate, its signature.
+    """Verify a release: its file, its certificate, its signature, and that nobody has
+    revoked it.
 
-    You give a released request. If file, certificate and signature do not match, the
-    exit code is 1.
+    You give a released request. If the release was revoked, or if file, certificate and
+    signature do not match, the exit code is 1.
     """
     verdict = client.verify(number)
     if verdict["verified"]:
-        Output().show("File, certificate and signature match.")
+        Output().show(
+            "File, certificate and signature match. Nobody has revoked the release so far. "
+            f"Its last day is {verdict['expires'][:10]}."
+        )
         return
     Output().show(*map(clean, verdict["wrong"]))
     raise typer.Exit(1)

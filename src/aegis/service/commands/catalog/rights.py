@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.output import Output
-from aegis.service.commands.catalog.options import Account, TokenDays, names_in
+from aegis.service.commands.catalog.options import SHORT, Account, TokenDays, names_in
 from aegis.service.commands.catalog.verb import Facts, Rows
 
 if TYPE_CHECKING:
@@ -47,13 +47,29 @@ def roles(client: Client, name: Account, role_names: Names) -> None:
     Output().say(f"{name} is {', '.join(changed['roles']) or 'without a role'}")
 
 
-def close(client: Client, name: Account) -> None:
+def close(
+    client: Client,
+    name: Account,
+    leave: Annotated[
+        bool,
+        typer.Option(
+            "--leave",
+            help="Also close the account if it provides data sets. They are taken out of the "
+            "catalog, and the open requests for them go back to their consumers.",
+        ),
+    ] = False,
+) -> None:
     """Close an account with its sessions and tokens, as an admin.
 
-    Nobody can sign in with this account any more.
+    Nobody can sign in with this account any more. If it provides data sets, Aegis names
+    them and the open requests for them, and closes the account only with --leave.
     """
-    client.close_account(name)
+    remaining = client.close_account(name, leave=leave)
     Output().say(f"Closed {name}")
+    if remaining["data_sets"]:
+        returned = ", ".join(number[:SHORT] for number in remaining["requests"]) or "none"
+        Output().say(f"Out of the catalog: {', '.join(remaining['data_sets'])}")
+        Output().say(f"Requests that went back to their consumers: {returned}")
 
 
 def tokens(client: Client) -> Rows:
