@@ -5,14 +5,15 @@ and all pages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from aegis.advisor.label_leaks import leak_sentences
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
-from aegis.policy import Policy
+from aegis.policy import Policy, rule_of
 from aegis.policy.load import policy_mapping
-from aegis.privacy.report import FORMER_NOTES, UNPROTECTED, same_values
+from aegis.privacy.report import FORMER_NOTES, UNPROTECTED, same_values, shared_values
 from aegis.release.released import Released, seed_note
 from aegis.release.writing import not_released
 from aegis.summary.outside import Outside
@@ -107,6 +108,11 @@ def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
     if outside is not None:
         yield from outside.sentences
     yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
+    alphas = {name: figures["alpha"] for name, figures in (privacy.get("alpha_k") or {}).items()}
+    yield from shared_values(alphas, unit)
+    if privacy.get("rule") and document.get("configuration"):
+        rule = replace(rule_of(privacy["rule"]), person=privacy.get("person"))
+        yield from rule.missing_classes(int(document.get("suppressed_rows") or 0))
     if seeded := document.get("seeded_noise"):
         yield seed_note(seeded)
     account = privacy.get("differential_privacy")
