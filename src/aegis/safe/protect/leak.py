@@ -368,7 +368,7 @@ def _protected(
     if demanded is not ProtectionLevel.NONE:
         shortfalls += _shortfalls(summary, demanded, len(likely), len(pairs.derivable), held_at)
     return LeakAudit(
-        subject=f"Protected summary (level {summary.level}) of about {summary.rows:,.0f} rows",
+        subject=f"Protected summary (level {summary.level}) of {summary.rows_words}",
         level=summary.level,
         demanded=demanded,
         threshold=held_at,
