@@ -75,6 +75,27 @@ def test_what_stands_outside_the_rule_is_named() -> None:
     assert advice.to_dict()["uncovered"]["unique_rows"] == told.unique_rows
 
 
+def test_a_certificate_says_that_its_utility_may_be_chance(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    ages = random.integers(20, 40, ROWS)
+    for y, chance in ((random.integers(0, 2, ROWS), True), ((ages > 30).astype(int), False)):
+        rule = {"k": 3, "suppression": 0.1}
+        ranges: dict[str, Any] = {
+            "role": "quasi-identifier",
+            "masks": [{"bucketize": {"width": 5}}],
+        }
+        declared = {"version": 1, "label": "y", "privacy": rule, "attributes": {"age": ranges}}
+        study = aegis.Study(pa.table({"age": ages, "y": y}), aegis.load_policy(declared))
+        release = study.apply(
+            study.search(),
+            certificate=tmp_path / f"{chance}.json",
+            output=tmp_path / f"{chance}.csv",
+        )
+        words = "within two standard errors of no utility: that the released columns predict y may be chance"
+        assert any(words in text for text in cautions_of(release.certificate)) == chance
+        assert (words in html.unescape(render_certificate(release.certificate))) == chance
+
+
 def patients(place: str, diagnoses: list[str]) -> list[dict[str, str]]:
     return [
         {"place": place, "diagnosis": each, "y": "ab"[i % 2]} for i, each in enumerate(diagnoses)

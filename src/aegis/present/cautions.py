@@ -125,6 +125,7 @@ def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
     if figure is not None:
         for name, label_figure in {str(label): figure, **figure.labels}.items():
             yield from leak_sentences(label_figure.leaks, name)
+            yield from label_figure.chance(name)
         yield from figure.caveats(int(document.get("suppressed_rows") or 0))
     weight = document["policy"].get("weight")
     if weight is not None and weight in (document.get("dropped_columns") or ()):
