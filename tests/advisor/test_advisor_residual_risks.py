@@ -150,6 +150,14 @@ def test_a_release_warns_of_a_class_with_nearly_one_value() -> None:
     for warnings in (release.warnings, advice.warnings, release.audit.report.cautions):
         assert sum(text.startswith(start) for text in warnings) == 1
 
+    rare = pa.Table.from_pylist(
+        [row for place in "AB" for row in patients(place, ["flu"] * 9 + ["cold"])]
+    )
+    alike = aegis.Study(rare, study.policy)
+    assert not any(
+        text.startswith("In some class") for text in alike.apply(alike.search()).warnings
+    )
+
 
 def test_a_certificate_names_the_columns_that_repeat_the_label(tmp_path: Path) -> None:
     study = aegis.Study(table(), policy())

@@ -208,9 +208,11 @@ def test_the_remedy_for_a_single_value_is_a_rule_that_prevents_it(names: tuple[s
 
 def test_a_share_of_one_value_is_rounded_down_and_named_from_four_fifths_on() -> None:
     shares = {"a": 0.79, "b": 0.8, "c": 0.998, "d": 1.0, "e": None, "f": 0.8999}
-    told = [text.split(":")[0] for text in shared_values(shares, "persons")]
+    far = dict.fromkeys(shares, 0.1)
+    told = [text.split(":")[0] for text in shared_values(shares, far, "persons")]
     assert told == [
         "In some class, one value of b has 80 % of the persons",
         "In some class, one value of c has more than 99 % of the persons",
         "In some class, one value of f has 89 % of the persons",
     ]
+    assert not shared_values(shares, dict.fromkeys(shares, 0.09), "rows")

@@ -108,8 +108,11 @@ def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
     if outside is not None:
         yield from outside.sentences
     yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
-    alphas = {name: figures["alpha"] for name, figures in (privacy.get("alpha_k") or {}).items()}
-    yield from shared_values(alphas, unit)
+    alphas, distances = (
+        {name: figures.get(field) for name, figures in (privacy.get(model) or {}).items()}
+        for model, field in (("alpha_k", "alpha"), ("t_closeness", "equal"))
+    )
+    yield from shared_values(alphas, distances, unit)
     if privacy.get("rule") and document.get("configuration"):
         rule = replace(rule_of(privacy["rule"]), person=privacy.get("person"))
         yield from rule.missing_classes(int(document.get("suppressed_rows") or 0))
