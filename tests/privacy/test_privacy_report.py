@@ -216,3 +216,7 @@ def test_a_share_of_one_value_is_rounded_down_and_named_from_four_fifths_on() ->
         "In some class, one value of f has 89 % of the persons",
     ]
     assert not shared_values(shares, dict.fromkeys(shares, 0.09), "rows")
+    remedy = re.search(r"`(alpha_k: .*?)`", shared_values(shares, far, "rows")[0])
+    assert remedy is not None
+    [criterion] = PrivacyRule.parse(yaml.safe_load(remedy[1])).criteria
+    assert criterion.attribute == "b"

@@ -447,7 +447,7 @@ def shared_values(
     return tuple(
         f"In some class, one value of {name} has {_percent(alpha)} of the {unit}: somebody who knows that a person "
         "is in this class guesses the value, and is right with this probability. To limit it, write "
-        f"`alpha_k: {{attribute: {name}, alpha: 0.5}}` or `t_closeness` under `privacy` in the policy"
+        f"`alpha_k: {{attribute: {name}, alpha: 0.75}}` or `t_closeness` under `privacy` in the policy"
         for name, alpha in alphas.items()
         if alpha is not None and SHARED <= alpha < 1 and (distances.get(name) or 0.0) >= UNLIKE
     )

@@ -217,7 +217,7 @@ class PrivacyRule:
             f"Suppressed rows may reveal their values of {joined(self.sensitive)}: somebody who knows everybody's "
             "quasi-identifiers sees which classes are missing. A missing class of "
             f"{self.implied_size:,} {unit} or more broke the rule with these values, so they are easier to "
-            f"guess. To lower this risk, choose masks that suppress fewer rows ({suppressed_rows:,} now)",
+            f"guess. To lower this risk, choose masks that suppress fewer rows (now {suppressed_rows:,})",
         )
 
     @property
