@@ -75,6 +75,90 @@ def test_what_stands_outside_the_rule_is_named() -> None:
     assert advice.to_dict()["uncovered"]["unique_rows"] == told.unique_rows
 
 
+def test_a_certificate_says_that_its_utility_may_be_chance(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    ages = random.integers(20, 40, ROWS)
+    for y, chance in ((random.integers(0, 2, ROWS), True), ((ages > 30).astype(int), False)):
+        rule = {"k": 3, "suppression": 0.1}
+        ranges: dict[str, Any] = {
+            "role": "quasi-identifier",
+            "masks": [{"bucketize": {"width": 5}}],
+        }
+        declared = {"version": 1, "label": "y", "privacy": rule, "attributes": {"age": ranges}}
+        study = aegis.Study(pa.table({"age": ages, "y": y}), aegis.load_policy(declared))
+        release = study.apply(
+            study.search(),
+            certificate=tmp_path / f"{chance}.json",
+            output=tmp_path / f"{chance}.csv",
+        )
+        words = "within two standard errors of no utility: that the released columns predict y may be chance"
+        assert any(words in text for text in cautions_of(release.certificate)) == chance
+        assert (words in html.unescape(render_certificate(release.certificate))) == chance
+
+
+def patients(place: str, diagnoses: list[str]) -> list[dict[str, str]]:
+    return [
+        {"place": place, "diagnosis": each, "y": "ab"[i % 2]} for i, each in enumerate(diagnoses)
+    ]
+
+
+def diagnosed(**rule: Any) -> aegis.Policy:
+    return aegis.load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 3, "suppression": 0.1} | rule,
+            "attributes": {
+                "place": {"role": "quasi-identifier", "masks": ["identity"]},
+                "diagnosis": {"role": "sensitive"},
+            },
+        }
+    )
+
+
+def test_a_release_warns_of_classes_that_are_missing_because_of_their_values(tmp_path) -> None:
+    """A reader who knows all places sees that Nuuk is missing, so all its people have the flu."""
+    rows = [*patients("Oslo", ["flu", "cold"] * 20), *patients("Nuuk", ["flu"] * 3)]
+    diverse = diagnosed(l_diversity={"attribute": "diagnosis", "l": 2})
+    study = aegis.Study(pa.Table.from_pylist(rows), diverse)
+    advice = study.search()
+    release = study.apply(advice, tmp_path / "r.csv", certificate=tmp_path / "c.json")
+    assert release.suppressed_rows == 3
+    start = "Suppressed rows may reveal their values of diagnosis: "
+    (warned,) = (text for text in release.warnings if text.startswith(start))
+    assert "A missing class of 3 rows or more broke the rule with these values" in warned
+    assert warned in advice.warnings
+    assert warned in cautions_of(release.certificate)
+    assert html.escape(start, quote=False) in render_certificate(release.certificate)
+
+    by_size = aegis.Study(pa.Table.from_pylist(rows), diagnosed(k=5))
+    for text in (*by_size.apply(by_size.search()).warnings, *by_size.search().warnings):
+        assert not text.startswith("Suppressed rows may reveal")
+    whole = aegis.Study(pa.Table.from_pylist(rows[:40]), diverse)
+    assert not any(text.startswith(start) for text in whole.apply(whole.search()).warnings)
+
+
+def test_a_release_warns_of_a_class_with_nearly_one_value() -> None:
+    """Two diagnoses meet l = 2, although nine of ten people of Nuuk have the flu."""
+    rows = [*patients("Oslo", ["flu", "cold"] * 20), *patients("Nuuk", ["flu"] * 9 + ["cold"])]
+    study = aegis.Study(
+        pa.Table.from_pylist(rows), diagnosed(l_diversity={"attribute": "diagnosis", "l": 2})
+    )
+    advice = study.search()
+    release = study.apply(advice)
+    start = "In some class, one value of diagnosis has 90 % of the rows: "
+    for warnings in (release.warnings, advice.warnings, release.audit.report.cautions):
+        assert sum(text.startswith(start) for text in warnings) == 1
+
+    rare = pa.Table.from_pylist(
+        [row for place in "AB" for row in patients(place, ["flu"] * 9 + ["cold"])]
+    )
+    alike = aegis.Study(rare, study.policy)
+    assert not any(
+        text.startswith("In some class") for text in alike.apply(alike.search()).warnings
+    )
+
+
 def test_a_certificate_names_the_columns_that_repeat_the_label(tmp_path: Path) -> None:
     study = aegis.Study(table(), policy())
     advice = study.search()

@@ -83,6 +83,7 @@ def test_a_certificate_is_checked_against_its_file(shell, folder):
         " ".join(true.out.split())
     )
     assert "utility of the original table" in true.out
+    assert "What can be learned of a person?" in true.out
     fuller = shell("audit", "m.csv", "--certificate", "c.json", "--original", "table.csv")
     assert fuller.code == 0
     assert "utility of the original table" not in fuller.out

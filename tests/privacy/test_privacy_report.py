@@ -17,7 +17,7 @@ from privacy_brute import LEVELS, Rows, groups, rows, table_of
 
 from aegis.errors import DataError
 from aegis.privacy import ClassTable, PrivacyRule, report
-from aegis.privacy.report import BINS, same_values
+from aegis.privacy.report import BINS, same_values, shared_values
 
 
 def table_from(
@@ -204,3 +204,19 @@ def test_the_remedy_for_a_single_value_is_a_rule_that_prevents_it(names: tuple[s
     )
     counts = {positions[place]: own for place, own in table.sensitive.items() if place in positions}
     assert not demanded.check(replace(table, sensitive=counts)).kept_classes.any()
+
+
+def test_a_share_of_one_value_is_rounded_down_and_named_from_four_fifths_on() -> None:
+    shares = {"a": 0.79, "b": 0.8, "c": 0.998, "d": 1.0, "e": None, "f": 0.8999}
+    far = dict.fromkeys(shares, 0.1)
+    told = [text.split(":")[0] for text in shared_values(shares, far, "persons")]
+    assert told == [
+        "In some class, one value of b has 80 % of the persons",
+        "In some class, one value of c has more than 99 % of the persons",
+        "In some class, one value of f has 89 % of the persons",
+    ]
+    assert not shared_values(shares, dict.fromkeys(shares, 0.09), "rows")
+    remedy = re.search(r"`(alpha_k: .*?)`", shared_values(shares, far, "rows")[0])
+    assert remedy is not None
+    [criterion] = PrivacyRule.parse(yaml.safe_load(remedy[1])).criteria
+    assert criterion.attribute == "b"

@@ -666,8 +666,11 @@ def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Po
         return PrivacyChange(before, after, finest=not plan.as_it_is)
 
     def cautions() -> tuple[str, ...]:
-        after = privacy.value.after
-        return () if advice.best is None or after is None else after.cautions
+        after, best = privacy.value.after, advice.best
+        if best is None or after is None:
+            return ()
+        missing = 0 if best.method is not None else best.suppressed_rows or 0
+        return (*after.cautions, *policy.privacy.missing_classes(missing))
 
     privacy = Later(change)
     if summary.frequency is None or plan.by_population:

@@ -623,6 +623,20 @@ class UtilityFigure:
             return "About nine of ten trained models are within this range; 0.5 is chance."
         return "About seven of ten trained models are within this range; most others do better."
 
+    def chance(self, label: str) -> tuple[str, ...]:
+        """Return a tuple with a warning that the AUC or R2 with which models predict `label` may be
+        chance; empty if it is better than that of a constant prediction by two standard errors.
+        """
+        if self.stderr is None or self.labels or self.measure not in MEASURES:
+            return ()
+        measure = MEASURES.get(self.measure)
+        if measure.unit not in VARIES or self.value - measure.worst() >= 2 * self.stderr:
+            return ()
+        return (
+            f"{measure.unit} {self.value:.{self.digits}f} is within two standard errors of no utility: that the "
+            f"released columns predict {label} may be chance",
+        )
+
     def caveats(self, suppressed_rows: int | None) -> tuple[str, ...]:
         """Return warnings about suppressed rows, and about limits of the figure. Those on label
         classes that lose all rows come first.

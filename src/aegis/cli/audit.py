@@ -72,7 +72,7 @@ def print_check(shell: Output, check: CertificateCheck, origin: str, certificate
         return
     if check.audit is not None:
         shell.show(*_head(check.audit, origin), *_identity(check.audit.report))
-        shell.show(*_outside(check.audit))
+        shell.show(*_sensitive(check.audit.report), *_outside(check.audit))
         shell.warn((*check.audit.warnings, *check.audit.report.notes))
     if not check.passed:
         differing = map(line, dict.fromkeys(each.in_words for each in check.mismatches))

@@ -236,13 +236,20 @@ def require_as_certified(
         )
         if stronger and suppressed_rows > rows:
             continue
+        why = "So it was made under another rule or other quasi-identifiers, or from another table"
+        if isinstance(certified_rule, PrivacyRule) and not _same_criteria(certified_rule, rule):
+            why = f"It was made under another rule: {certified_rule}"
         raise PolicyError(
             f"Release {release.name!r} suppressed {counted(suppressed_rows, 'row')}, but under this policy its masks would "
-            f"suppress {counted(rows, 'row')} of this table. So it was made under another rule or other "
-            "quasi-identifiers, or from another table, and Aegis cannot tell which rows it shows.",
+            f"suppress {counted(rows, 'row')} of this table. {why}. Aegis cannot tell which rows it shows.",
             hint="Give the table of that release, and a policy with the quasi-identifiers and the rule of that "
             "release. No later release can protect rows that it shows in classes that are too small.",
         )
+
+
+def _same_criteria(rule: PrivacyRule, other_rule: PrivacyRule) -> bool:
+    """Return whether two rules require the same of each class, in any order."""
+    return {*map(str, rule.criteria)} == {*map(str, other_rule.criteria)}
 
 
 def made_after(releases: Sequence[Configuration]) -> tuple[frozenset[int], ...]:

@@ -5,14 +5,15 @@ and all pages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from aegis.advisor.label_leaks import leak_sentences
 from aegis.advisor.utility import UtilityFigure
 from aegis.errors import DataError
-from aegis.policy import Policy
+from aegis.policy import Policy, rule_of
 from aegis.policy.load import policy_mapping
-from aegis.privacy.report import FORMER_NOTES, UNPROTECTED, same_values
+from aegis.privacy.report import FORMER_NOTES, UNPROTECTED, same_values, shared_values
 from aegis.release.released import Released, seed_note
 from aegis.release.writing import not_released
 from aegis.summary.outside import Outside
@@ -107,6 +108,14 @@ def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
     if outside is not None:
         yield from outside.sentences
     yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
+    alphas, distances = (
+        {name: figures.get(field) for name, figures in (privacy.get(model) or {}).items()}
+        for model, field in (("alpha_k", "alpha"), ("t_closeness", "equal"))
+    )
+    yield from shared_values(alphas, distances, unit)
+    if privacy.get("rule") and document.get("configuration"):
+        rule = replace(rule_of(privacy["rule"]), person=privacy.get("person"))
+        yield from rule.missing_classes(int(document.get("suppressed_rows") or 0))
     if seeded := document.get("seeded_noise"):
         yield seed_note(seeded)
     account = privacy.get("differential_privacy")
@@ -119,6 +128,7 @@ def _of_use(document: Mapping[str, Any]) -> Iterator[str]:
     if figure is not None:
         for name, label_figure in {str(label): figure, **figure.labels}.items():
             yield from leak_sentences(label_figure.leaks, name)
+            yield from label_figure.chance(name)
         yield from figure.caveats(int(document.get("suppressed_rows") or 0))
     weight = document["policy"].get("weight")
     if weight is not None and weight in (document.get("dropped_columns") or ()):

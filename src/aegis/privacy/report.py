@@ -36,6 +36,11 @@ AT_RISK = (0.05, 0.075, 0.1, 0.2)
 BINS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
 """The smallest and the largest class size of each bin in the histogram of class sizes."""
 
+SHARED = 0.8
+"""Least share of one sensitive value in a class, below 1, of which the report warns."""
+UNLIKE = 0.1
+"""Least distance t of a class to the table (equal distance) at which the report warns of shares."""
+
 NULL = "null"
 """The label of null in a class-frequency table."""
 
@@ -306,7 +311,11 @@ class PrivacyReport:
         >>> [text[:41] for text in audit.report.cautions]
         ['Some classes have a single value of sex (']
         """
-        return same_values(self.homogeneous_rows, self.unit)
+        each = self.attributes.items()
+        alphas = {name: figures.alpha for name, figures in each}
+        distances = {name: figures.closeness.equal for name, figures in each}
+        shared = shared_values(alphas, distances, self.unit)
+        return (*same_values(self.homogeneous_rows, self.unit), *shared)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values; figures that are infinite or undefined become None.
@@ -415,6 +424,37 @@ def same_values(homogeneous_rows: Mapping[str, int], unit: str) -> tuple[str, ..
         f"a class knows the value. To prevent it, uncomment or write `l_diversity: {remedy}` under `privacy` in the "
         "policy",
     )
+
+
+def shared_values(
+    alphas: Mapping[str, float | None], distances: Mapping[str, float | None], unit: str
+) -> tuple[str, ...]:
+    """Return a sentence for each sensitive attribute of which some class has nearly only one value.
+
+    Two cases are left out: classes with only one value, because `same_values` warns of them; and
+    attributes of which all classes have nearly the same shares as the table, because the release
+    then reveals little about single persons.
+
+    Parameters
+    ----------
+    alphas
+        For each attribute, the largest share of one value in a class.
+    distances
+        For each attribute, the largest distance of a class to the table (equal distance).
+    unit
+        What the shares count, such as "rows".
+    """
+    return tuple(
+        f"In some class, one value of {name} has {_percent(alpha)} of the {unit}: somebody who knows that a person "
+        "is in this class guesses the value, and is right with this probability. To limit it, write "
+        f"`alpha_k: {{attribute: {name}, alpha: 0.75}}` or `t_closeness` under `privacy` in the policy"
+        for name, alpha in alphas.items()
+        if alpha is not None and SHARED <= alpha < 1 and (distances.get(name) or 0.0) >= UNLIKE
+    )
+
+
+def _percent(share: float) -> str:
+    return "more than 99 %" if share > 0.99 else f"{math.floor(100 * share):d} %"
 
 
 def rows_at_risk(sizes: Ints, threshold: float) -> int:

@@ -50,7 +50,7 @@ from aegis.privacy.model import (
     ModelParameter,
     PrivacyModel,
 )
-from aegis.words import brief, counted, json_fields
+from aegis.words import brief, counted, joined, json_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +205,20 @@ class PrivacyRule:
             criterion.attribute for criterion in self.criteria if criterion.attribute is not None
         )
         return tuple(dict.fromkeys(names))
+
+    def missing_classes(self, suppressed_rows: int) -> tuple[str, ...]:
+        """Return a tuple with one sentence that says what suppressed rows reveal about the sensitive
+        attributes of this rule; empty if no row is suppressed, or if the rule protects no attribute.
+        """
+        if not self.sensitive or not suppressed_rows:
+            return ()
+        unit = "rows" if self.person is None else "persons"
+        return (
+            f"Suppressed rows may reveal their values of {joined(self.sensitive)}: somebody who knows everybody's "
+            "quasi-identifiers sees which classes are missing. A missing class of "
+            f"{self.implied_size:,} {unit} or more broke the rule with these values, so they are easier to "
+            f"guess. To lower this risk, choose masks that suppress fewer rows (now {suppressed_rows:,})",
+        )
 
     @property
     def hierarchical(self) -> tuple[str, ...]:

@@ -134,6 +134,8 @@ class Release(Released):
     def warnings(self) -> tuple[str, ...]:
         """Warnings to read before you pass the release on."""
         sentences = list(super().warnings)
+        if self.audit.rule is not None:
+            sentences += self.audit.rule.missing_classes(self.suppressed_rows)
         if self.rule_override is not None:
             sentences.append(self.rule_override.sentence)
         if self.seeded_noise:

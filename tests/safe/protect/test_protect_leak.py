@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -33,7 +35,10 @@ def test_small_cells_are_counted_in_every_part(policy):
         combined[key] = combined.get(key, 0) + 1
     sizes = np.array(list(combined.values()))
     assert parts["frequency table"].cells == len(sizes)
-    assert parts["frequency table"].alone == (sizes == 1).sum() == found.persons_alone
+    assert parts["frequency table"].alone == (sizes == 1).sum()
+    classes = Counter((row["age"] // 5, row["city"], row["sex"]) for row in rows)
+    assert found.persons_alone == sum(size == 1 for size in classes.values())
+    assert found.persons_alone < parts["frequency table"].alone
     assert parts["frequency table"].small == (sizes < 5).sum()
     cities = pa.table({"c": table["city"]}).group_by("c").aggregate([("c", "count")])
     [city] = [a for a in found.attributes if a.attribute == "city"]
@@ -207,3 +212,15 @@ def test_the_audit_of_rows_in_memory_counts_each_pair_once(monkeypatch):
     counted.clear()
     audit_leak(summary)
     assert len(counted) == len(set(counted)) == 15
+
+
+def test_a_file_without_counts_does_not_say_how_many_rows_it_has(policy):
+    """In 40 rows, epsilon 0.01 names no value, so that no count is published."""
+    told = protect(make_table(40), policy, epsilon=0.01, delta=1e-6)
+    assert not any(len(a.table) for a in told.attributes.values())
+    unknown = "an unknown number of labelled rows: the noise hides every count"
+    assert told.rows_words == unknown
+    assert audit_leak(told).subject == f"Protected summary (level noise) of {unknown}"
+    assert "about" not in repr(told)
+    many = protect(make_table(3000), policy, level="counts", key=KEY)
+    assert many.rows_words == f"about {many.rows:,.0f} labelled rows"

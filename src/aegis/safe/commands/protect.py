@@ -251,7 +251,7 @@ def _overview(summary: ProtectedSummary) -> str:
         else "The file does not state which configurations meet the privacy rule: add --verdicts for that."
     )
     return (
-        f"About {summary.rows:,.0f} labelled rows; label {summary.label}\n"
+        f"{summary.rows_words.capitalize()}; label {summary.label}\n"
         f"Protection {promise}\n"
         f"Typical error: {summary.cell_error:.1f} rows per count, {moments}\n{verdicts}"
     )

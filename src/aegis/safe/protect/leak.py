@@ -40,7 +40,7 @@ PARTS = {
     "histograms": "rows by value of one attribute",
     "pairs by class": "rows by values of two attributes and label",
     "pairs, by moments": "rows by values of two attributes, derived from their correlations",
-    "frequency table": "rows by values of all attributes",
+    "frequency table": "rows by quasi-identifiers, sensitive attributes and label",
     "folds": "the same counts for ten parts of the rows",
     "sums of the label": "sums of a numeric label by value",
 }
@@ -55,7 +55,7 @@ class PartLeak:
     ----------
     part
         Name of the part, such as `label tables` (rows by value and label class) or `frequency
-        table` (rows by combination of values of all attributes).
+        table` (rows by quasi-identifiers, sensitive attributes and label).
     cells
         Number of cells (values or combinations of values) that have at least one row.
     small
@@ -314,13 +314,12 @@ def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
 
 
 def _persons(summary: Summary) -> tuple[int | None, int | None]:
-    """Return how many rows are alone in their combination, and how many in classes of one label
-    class; None for both if there is no frequency table.
+    """Return how many rows are alone in their equivalence class, and how many are in larger classes
+    of one label class; None for both if there is no frequency table.
     """
     frequency = summary.frequency
     if frequency is None:
         return None, None
-    alone = int((frequency.counts == 1).sum())
     classes = np.unique(frequency.class_keys(), return_inverse=True)[1]
     label = frequency.codes[frequency.label].astype(np.int64)
     sizes = np.bincount(classes, weights=frequency.counts)
@@ -330,7 +329,7 @@ def _persons(summary: Summary) -> tuple[int | None, int | None]:
     ).reshape(-1, width)
     # Without a label, or with one class, there is nothing to disclose.
     uniform = (sizes >= 2) & (by_label.max(axis=1) == sizes) & (width > 1)
-    return alone, int(sizes[uniform].sum())
+    return int((sizes == 1).sum()), int(sizes[uniform].sum())
 
 
 def _summary_findings(summary: Summary, alone: int | None) -> Iterable[str]:
@@ -338,8 +337,8 @@ def _summary_findings(summary: Summary, alone: int | None) -> Iterable[str]:
         share = 100 * alone / max(summary.rows, 1)
         read = "find this row" if summary.pairs.responses is not None else "read the label"
         yield (
-            f"{alone:,} rows ({share:.0f} %) are alone in the frequency table: anybody who knows a "
-            f"person's quasi-identifiers can {read} there"
+            f"{alone:,} rows ({share:.0f} %) are alone in their equivalence class: anybody who knows a "
+            f"person's quasi-identifiers can {read} in the frequency table"
         )
     if summary.pairs.responses is not None:
         rows = _summed_rows(summary)
@@ -369,7 +368,7 @@ def _protected(
     if demanded is not ProtectionLevel.NONE:
         shortfalls += _shortfalls(summary, demanded, len(likely), len(pairs.derivable), held_at)
     return LeakAudit(
-        subject=f"Protected summary (level {summary.level}) of about {summary.rows:,.0f} rows",
+        subject=f"Protected summary (level {summary.level}) of {summary.rows_words}",
         level=summary.level,
         demanded=demanded,
         threshold=held_at,

@@ -379,6 +379,13 @@ class ProtectedSummary:
         """Number of labelled rows, estimated from the protected tables; at least 1."""
         return max(float(self.class_counts.sum()), 1.0)
 
+    @property
+    def rows_words(self) -> str:
+        """The number of labelled rows, in words; unknown if noise hides every value of a row."""
+        if float(self.class_counts.sum()) < 1:
+            return "an unknown number of labelled rows: the noise hides every count"
+        return f"about {self.rows:,.0f} labelled rows"
+
     @cached_property
     def shares(self) -> Floats:
         """The share of rows in each of the C classes, shape (C,), above 0."""
@@ -477,7 +484,7 @@ class ProtectedSummary:
             else "no epsilon"
         )
         return (
-            f"ProtectedSummary({protection.level}, {promise}, about {self.rows:,.0f} rows, label "
+            f"ProtectedSummary({protection.level}, {promise}, {self.rows_words}, label "
             f"{self.label!r}, {len(self.attributes)} attributes)"
         )
 
