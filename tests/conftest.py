@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ from ibis.backends.sql import SQLBackend
 from aegis.advisor.search import problem
 from aegis.cli import main
 from aegis.masks import Mask, grouping
+from aegis.report import svg
 from aegis.sources import embedded
 from aegis.sources.delimited import files
 from aegis.sources.dialect import Reading, TextDialect
@@ -155,6 +157,25 @@ def values_masked_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "_masked", once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_once() -> Iterator[None]:
+    """Draw equal charts once: most reports are of the same small tables. Tests of reports draw each time."""
+    drawn: dict[str, str] = {}
+    draw = svg.to_svg
+
+    def remembered(specification: dict[str, Any], version: str) -> str:
+        if os.environ.get("PYTEST_CURRENT_TEST", "").startswith("tests/report/"):
+            return draw(specification, version)
+        key = json.dumps([specification, version], default=str)
+        if key not in drawn:
+            drawn[key] = draw(specification, version)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(svg, "to_svg", remembered)
         yield
 
 
