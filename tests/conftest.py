@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import sys
@@ -21,7 +22,10 @@ from ibis.backends.sql import SQLBackend
 from aegis.advisor.search import problem
 from aegis.cli import main
 from aegis.masks import Mask, grouping
+from aegis.report import svg
 from aegis.sources import embedded
+from aegis.sources.delimited import files
+from aegis.sources.dialect import Reading, TextDialect
 from aegis.summary import builder
 from postgres_server import Server, server
 from queries_written import renamed, shape, use_threads
@@ -51,8 +55,14 @@ SPARK = [
 """Files that need Spark."""
 ASK_EACH_TIME = ("tests/masks/", "tests/engines/")
 """Tests of what is else asked once."""
+READ_EACH_TIME = (*ASK_EACH_TIME, "tests/sources/", "tests/fuzz/")
+"""Tests of what is else read once."""
 MOST_VALUES = 2_000
 """Most values whose masked ones are kept."""
+MOST_BYTES = 1 << 20
+"""Size of the largest text file whose rows are kept."""
+MOST_TEXTS = 200
+"""Most text files whose rows are kept."""
 DATA = Path(os.environ.get("AEGIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -151,6 +161,25 @@ def values_masked_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def drawn_once() -> Iterator[None]:
+    """Draw equal charts once: most reports are of the same small tables. Tests of reports draw each time."""
+    drawn: dict[str, str] = {}
+    draw = svg.to_svg
+
+    def remembered(specification: dict[str, Any], version: str) -> str:
+        if os.environ.get("PYTEST_CURRENT_TEST", "").startswith("tests/report/"):
+            return draw(specification, version)
+        key = json.dumps([specification, version], default=str)
+        if key not in drawn:
+            drawn[key] = draw(specification, version)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(svg, "to_svg", remembered)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def one_thread_of_duckdb() -> None:
     """Answer queries on one thread: for the small tables of the tests, two take twice the processor time.
 
@@ -185,6 +214,49 @@ def queries_written_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SQLBackend, "compile", once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def texts_read_once() -> Iterator[None]:
+    """Read equal text files once: most tests read the same few, and to find out the dialect and the types
+    takes a quarter of the time of a command. Tests of sources read each time.
+    """
+    read, decide = files._read, files.decide
+    tables: dict[Any, Any] = {}
+    dialects: dict[Any, TextDialect] = {}
+
+    def read_once(parts: Any, names: Any, dialect: TextDialect, reading: Reading) -> Any:
+        here = os.environ.get("PYTEST_CURRENT_TEST", "")
+        size = sum(part.path.stat().st_size for part in parts)
+        if size > MOST_BYTES or here.startswith(READ_EACH_TIME):
+            return read(parts, names, dialect, reading)
+        contents = tuple(
+            (part.path.read_bytes(), part.path.suffix, part.rows, part.longest, part.line_end)
+            for part in parts
+        )
+        key = (id(embedded()), contents, tuple(names), dialect, reading)
+        if key not in tables:
+            if len(tables) >= MOST_TEXTS:
+                tables.clear()
+            # The engine is kept, too, so that no other one gets its number.
+            tables[key] = embedded(), read(parts, names, dialect, reading)
+        return tables[key][1]
+
+    def decide_once(start: bytes, complete: bool, reading: Reading, name: str) -> TextDialect:
+        here = os.environ.get("PYTEST_CURRENT_TEST", "")
+        if len(start) > MOST_BYTES // 8 or here.startswith(READ_EACH_TIME):
+            return decide(start, complete, reading, name)
+        key = (start, complete, reading)
+        if key not in dialects:
+            if len(dialects) >= MOST_TEXTS:
+                dialects.clear()
+            dialects[key] = decide(start, complete, reading, name)
+        return dialects[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_read", read_once)
+        patch.setattr(files, "decide", decide_once)
         yield
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from core_copy import ROOT, WINGS, copy_core
-
-IMPORT_ALL = """
-import importlib, pkgutil, aegis
-names = [m.name for m in pkgutil.walk_packages(aegis.__path__, "aegis.") if not m.name.endswith("__main__")]
-for name in names:
-    importlib.import_module(name)
-print(aegis.__file__, len(names))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -58,82 +51,115 @@ told = []
 for words in json.load(sys.stdin):
     with contextlib.redirect_stderr(io.StringIO()) as stream, contextlib.redirect_stdout(io.StringIO()):
         told.append((run(words), " ".join(stream.getvalue().split())))
-print(json.dumps(told))
 """
+ASK_ALL = """
+import aegis
+study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+refused = []
+for question in (lambda: study.protect(), lambda: study.evaluate(), lambda: study.estimate([]),
+                 lambda: study.reconstruct("age")):
+    try:
+        question()
+    except aegis.errors.AegisError as error:
+        refused.append(str(error))
+"""
+IMPORT_ALL = """
+import importlib, pkgutil, traceback
+names = [m.name for m in pkgutil.walk_packages(aegis.__path__, "aegis.") if not m.name.endswith("__main__")]
+broken = {}
+for name in names:
+    try:
+        importlib.import_module(name)
+    except Exception:
+        broken[name] = traceback.format_exc()
+"""
+TELL = "\nprint(json.dumps({name: globals().get(name) for name in ('told', 'refused', 'names', 'broken')}"
+TELL += " | {'file': sys.modules['aegis'].__file__}))"
 
 
 def ran_all(
     environment: dict[str, str], words: Sequence[Sequence[object]]
 ) -> list[tuple[int, str]]:
     """Run commands in one process; return the exit code of each, and what it says of errors, in one line."""
-    done = ran(environment, "-c", RUN_ALL, given=json.dumps(words, default=str))
+    done = ran(environment, "-c", RUN_ALL + TELL, given=json.dumps(words, default=str))
     assert done.returncode == 0, done.stderr
-    told: list[tuple[int, str]] = json.loads(done.stdout)
+    told: list[tuple[int, str]] = json.loads(done.stdout)["told"]
     return told
 
 
-def test_every_module_of_the_core_is_imported_without_wings(core: dict[str, str]) -> None:
-    done = ran(core, "-c", IMPORT_ALL)
-    assert done.returncode == 0, done.stderr
-    place, count = done.stdout.split()
-    assert place.startswith(core["PYTHONPATH"])
-    assert int(count) > 150
-
-
-def test_the_core_does_the_main_job_without_wings(
-    core: dict[str, str], adult: Path, tmp_path: Path
-) -> None:
-    policy = ROOT / "examples" / "adult" / "policy.yaml"
-    best, report, masked = (tmp_path / n for n in ("best.yaml", "r.html", "masked.parquet"))
-    words = (
-        ("advise", adult, "-p", policy, "--generate", "5", "-o", best, "--report", report),
-        ("apply", adult, "-p", policy, "-c", best, "-o", masked),
-        ("audit", masked, "-p", policy),
-    )
-    told = ran_all(core, words)
-    assert [code for code, _ in told] == [0, 0, 0], told
-    assert 'id="leak"' not in report.read_text(encoding="utf-8")
-
-
+POLICY = ROOT / "examples" / "adult" / "policy.yaml"
 VERBS = (
     *("agent", "catalog", "evaluate", "histograms", "import", "leak", "ledger", "protect"),
     *("publish", "reconstruct", "serve", "worker"),
 )
-
-
 UNKNOWN = (
     ("objective", ("--objective", "loss")),
     ("estimate", ("--estimate", "aegis+1d")),
 )
 
 
-def test_what_a_wing_adds_is_not_there_without_it(core: dict[str, str]) -> None:
-    advise = ("advise", "data/adult.parquet", "-p", "examples/adult/policy.yaml")
-    words = [*((verb,) for verb in VERBS), *((*advise, *option) for _, option in UNKNOWN)]
-    told = ran_all(core, words)
-    assert [code for code, _ in told] == [2] * len(words)
-    assert all(verb in error for verb, (_, error) in zip(VERBS, told, strict=False))
-    for (kind, (_, value)), (_, error) in zip(UNKNOWN, told[len(VERBS) :], strict=True):
+@dataclass(frozen=True)
+class WithoutWings:
+    """What one process says that runs the core alone: a process takes seconds to load it."""
+
+    job: list[tuple[int, str]]
+    verbs: list[tuple[int, str]]
+    unknown: list[tuple[int, str]]
+    refused: list[str]
+    names: list[str]
+    broken: dict[str, str]
+    file: str
+    report: str
+
+
+@pytest.fixture(scope="module")
+def alone(
+    core: dict[str, str], adult: Path, tmp_path_factory: pytest.TempPathFactory
+) -> WithoutWings:
+    """The main job, what wings add, the questions of a study, and then every module of the core."""
+    folder = tmp_path_factory.mktemp("alone")
+    best, report, masked = (folder / n for n in ("best.yaml", "r.html", "masked.parquet"))
+    job = (
+        ("advise", adult, "-p", POLICY, "--generate", "5", "-o", best, "--report", report),
+        ("apply", adult, "-p", POLICY, "-c", best, "-o", masked),
+        ("audit", masked, "-p", POLICY),
+    )
+    unknown = [("advise", adult, "-p", POLICY, *option) for _, option in UNKNOWN]
+    words = json.dumps([*job, *((verb,) for verb in VERBS), *unknown], default=str)
+    done = ran(core, "-c", RUN_ALL + ASK_ALL + IMPORT_ALL + TELL, given=words)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    told, last = found.pop("told"), len(job) + len(VERBS)
+    page = report.read_text(encoding="utf-8")
+    return WithoutWings(told[: len(job)], told[len(job) : last], told[last:], report=page, **found)
+
+
+def test_every_module_of_the_core_is_imported_without_wings(
+    core: dict[str, str], alone: WithoutWings
+) -> None:
+    assert alone.broken == {}
+    assert alone.file.startswith(core["PYTHONPATH"])
+    assert len(alone.names) > 150
+
+
+def test_the_core_does_the_main_job_without_wings(alone: WithoutWings) -> None:
+    assert [code for code, _ in alone.job] == [0, 0, 0], alone.job
+    assert 'id="leak"' not in alone.report
+
+
+def test_what_a_wing_adds_is_not_there_without_it(alone: WithoutWings) -> None:
+    for verb, (code, error) in zip(VERBS, alone.verbs, strict=True):
+        assert code == 2
+        assert verb in error
+    for (kind, (_, value)), (code, error) in zip(UNKNOWN, alone.unknown, strict=True):
+        assert code == 2
         assert f"Unknown {kind} '{value}'" in error
 
 
-ASK_ALL = """
-import aegis
-study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
-for question in (lambda: study.protect(), lambda: study.evaluate(), lambda: study.estimate([]),
-                 lambda: study.reconstruct("age")):
-    try:
-        question()
-    except aegis.errors.AegisError as error:
-        print(error)
-"""
-
-
-def test_a_study_says_what_no_package_answers(core: dict[str, str]) -> None:
-    done = ran(core, "-c", ASK_ALL)
-    assert done.returncode == 0, done.stderr
-    for name in ("protect", "evaluate", "estimate", "reconstruct"):
-        assert f"No installed package provides Study.{name}" in done.stdout
+def test_a_study_says_what_no_package_answers(alone: WithoutWings) -> None:
+    names = ("protect", "evaluate", "estimate", "reconstruct")
+    for name, error in zip(names, alone.refused, strict=True):
+        assert f"No installed package provides Study.{name}" in error
 
 
 def test_a_wing_that_is_broken_is_named_and_the_rest_works(tmp_path: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -19,7 +18,6 @@ import yaml
 from aegis.cli.main import run
 from aegis.policy import load_configurations, load_policy
 from aegis.release import apply
-from aegis.report import svg
 from aegis.signing import make_keys
 from aegis.summary import Summary, save_bundle, summarize
 from arx_project import project
@@ -161,23 +159,6 @@ def _protect(folder: Path, summary: Summary) -> None:
     save_protected(told, folder / "told.protected")
     noisy = protect(summary, policy, epsilon=1, delta=1e-6, public=["sex"])
     save_protected(noisy, folder / "noisy.protected")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def drawn_once() -> Iterator[None]:
-    """Draw equal charts once: most reports are of the same small table."""
-    drawn: dict[str, str] = {}
-    draw = svg.to_svg
-
-    def remembered(specification: dict[str, Any], version: str) -> str:
-        key = json.dumps([specification, version], default=str)
-        if key not in drawn:
-            drawn[key] = draw(specification, version)
-        return drawn[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svg, "to_svg", remembered)
-        yield
 
 
 @pytest.fixture

@@ -174,59 +174,71 @@ def test_the_report_has_the_section_of_the_package(told: dict[str, Any]) -> None
     assert 'id="leak"' in told["report"]
 
 
-def aegis(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line where the package is installed."""
+EACH = """
+import contextlib, io, json, sys
+from aegis.cli.main import run
+
+told = []
+for words in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as said:
+        code = run(words)
+    told.append((code, out.getvalue(), said.getvalue()))
+import aegis
+from aegis.study import ask
+print(json.dumps([told, ask("count_people", aegis.Study("t.csv", "p.yaml"), "ab")]))
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[tuple[int, str, str]], int]:
+    """What four commands say in one process where the package is installed, and the answer of a study."""
+    folder = tmp_path_factory.mktemp("alone")
+    rows = [f"{'Ash' if i % 2 else 'Alm'},{20 + i % 3},{i % 2}" for i in range(60)]
+    (folder / "t.csv").write_text("\n".join(["town,age,bought", *rows]) + "\n")
+    (folder / "p.yaml").write_text(POLICY)
+    words = (
+        ("--help",),
+        ("count-rivers",),
+        ("advise", "t.csv", "-p", "p.yaml"),
+        ("audit", "t.tally"),
+    )
     path = os.pathsep.join([str(PACKAGE), str(Path(__file__).parents[2] / "src")])
-    return subprocess.run(
-        [sys.executable, "-m", "aegis", *words],
+    done = subprocess.run(
+        [sys.executable, "-c", EACH],
+        input=json.dumps(words),
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": path, "COLUMNS": "80"},
         capture_output=True,
         text=True,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
+    said, people = json.loads(done.stdout)
+    return said, people
 
 
-def test_a_command_that_cannot_be_loaded_is_named_and_the_rest_is_listed() -> None:
-    listed = aegis("--help")
-    assert listed.returncode == 0
-    assert "count-towns" in listed.stdout
-    assert "count-rivers" not in listed.stdout
-    assert listed.stderr.count("'aegis-example' adds a command") == 1
-    refused = aegis("count-rivers")
-    assert refused.returncode == 2
-    assert "'aegis-example' adds a command (aegis_lacks_this)" in " ".join(refused.stderr.split())
+def test_a_command_that_cannot_be_loaded_is_named_and_the_rest_is_listed(alone) -> None:
+    (code, out, said), (refused_code, _, refused), *_ = alone[0]
+    assert code == 0
+    assert "count-towns" in out
+    assert "count-rivers" not in out
+    assert said.count("'aegis-example' adds a command") == 1
+    assert refused_code == 2
+    assert "'aegis-example' adds a command (aegis_lacks_this)" in " ".join(refused.split())
 
 
-def test_a_strategy_that_cannot_be_loaded_is_named_and_the_search_is_made(tmp_path: Path) -> None:
-    rows = [f"{'Ash' if i % 2 else 'Alm'},{20 + i % 3},{i % 2}" for i in range(60)]
-    (tmp_path / "t.csv").write_text("\n".join(["town,age,bought", *rows]) + "\n")
-    (tmp_path / "p.yaml").write_text(POLICY)
-    made = aegis("advise", str(tmp_path / "t.csv"), "-p", str(tmp_path / "p.yaml"))
-    assert made.returncode == 0, made.stderr
-    assert made.stderr.count("'aegis-example' adds a search strategy (aegis_lacks_this") == 1
+def test_a_strategy_that_cannot_be_loaded_is_named_and_the_search_is_made(alone) -> None:
+    code, _, said = alone[0][2]
+    assert code == 0, said
+    assert said.count("'aegis-example' adds a search strategy (aegis_lacks_this") == 1
 
 
-def test_a_question_of_the_package_is_answered(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("town,age,bought\nAsh,20,1\nAlm,21,0\n")
-    (tmp_path / "p.yaml").write_text(POLICY)
-    code = (
-        "import aegis; from aegis.study import ask; "
-        "study = aegis.Study('t.csv', 'p.yaml'); print(ask('count_people', study, 'ab'))"
-    )
-    path = os.pathsep.join([str(PACKAGE), str(Path(__file__).parents[2] / "src")])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.split() == ["4"], done.stderr
+def test_a_question_of_the_package_is_answered(alone) -> None:
+    assert alone[1] == 120
 
 
-def test_a_file_of_the_package_is_no_table() -> None:
-    refused = aegis("audit", "t.tally")
-    assert refused.returncode == 2
-    assert "is a tally" in refused.stderr
-    assert "aegis advise takes a tally" in " ".join(refused.stderr.split())
+def test_a_file_of_the_package_is_no_table(alone) -> None:
+    code, _, said = alone[0][3]
+    assert code == 2
+    assert "is a tally" in said
+    assert "aegis advise takes a tally" in " ".join(said.split())

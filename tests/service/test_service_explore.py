@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from explore import explore
 
 
-@pytest.mark.parametrize("name", ["paula", "otto"])
-def test_no_generated_call_is_answered_with_a_5xx_or_an_undocumented_status(place, name):
-    made, wrong = explore(place, name, 2)
+def test_no_generated_call_is_answered_with_a_5xx_or_an_undocumented_status(place):
+    made, wrong = explore(place, ["paula", "otto"], 2)
     assert wrong == []
-    assert made > 100
+    assert min(made.values()) > 100

@@ -35,8 +35,14 @@ from aegis.signing import seal, sign_bytes
 from aegis.words import percent
 
 
-def test_a_request_becomes_a_verified_release(place, tmp_path):
-    number = released(place)
+@pytest.fixture(scope="module")
+def delivered(place):
+    """A release of the data set, for tests that only read it."""
+    return released(place)
+
+
+def test_a_request_becomes_a_verified_release(place, delivered, tmp_path):
+    number = delivered
     with place.client("clara") as clara:
         shown = clara.shown(number)
         assert "every released row is like at least" in shown["answer"]["headline"]
@@ -63,20 +69,20 @@ def test_a_request_becomes_a_verified_release(place, tmp_path):
         ("m.parquet", "there.json", "there.json exists"),
     ],
 )
-def test_a_download_that_is_refused_writes_nothing(place, tmp_path, path, certificate, said):
-    number = released(place)
+def test_a_download_that_is_refused_writes_nothing(
+    place, delivered, tmp_path, path, certificate, said
+):
     tmp_path.joinpath("there.json").write_text("{}")
     written = None if certificate is None else tmp_path / certificate
     with place.client("clara") as clara, pytest.raises(PolicyError, match=said):
-        clara.download(number, tmp_path / path, certificate=written)
+        clara.download(delivered, tmp_path / path, certificate=written)
     assert [each.name for each in tmp_path.iterdir()] == ["there.json"]
 
 
-def test_what_speaks_of_a_release_states_the_utility_of_its_certificate(place):
-    number = released(place)
+def test_what_speaks_of_a_release_states_the_utility_of_its_certificate(place, delivered):
     with place.client("clara") as clara:
-        answer = clara.shown(number)["answer"]
-        stated = json.loads(clara.release(number)["certificate"])["utility"]
+        answer = clara.shown(delivered)["answer"]
+        stated = json.loads(clara.release(delivered)["certificate"])["utility"]
     assert answer["utility_kept"] == stated["kept"]
     assert answer["headline"].startswith(
         f"The release keeps {percent(stated['kept'])} of the predictive value above chance, "
@@ -109,17 +115,16 @@ def test_before_a_release_its_utility_is_called_an_estimate():
     )
 
 
+@pytest.mark.usefixtures("delivered")
 def test_no_byte_of_an_identifier_is_at_the_service(place):
-    released(place)
     held = [path for path in place.folder.rglob("*") if path.is_file() and path.suffix != ".csv"]
     assert len(held) > 3
     assert not any(CANARY.encode() in path.read_bytes() for path in held)
 
 
-def test_the_log_tells_the_whole_story(place):
-    number = released(place)
+def test_the_log_tells_the_whole_story(place, delivered):
     with place.client("aude") as aude:
-        actions = [entry["action"] for entry in aude.log() if entry["request"] == number]
+        actions = [entry["action"] for entry in aude.log() if entry["request"] == delivered]
         assert aude.verify_log()["whole"]
     story = ["request drafted", "submit", "review", "search started", "check started"]
     story += ["configuration checked", "approve", "run", "release started", "complete"]
