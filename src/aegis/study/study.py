@@ -110,6 +110,7 @@ class Study(Advising):
             like=like,
         )
 
+    @checks_types
     def under(
         self, policy: Policy | str | Path | Mapping[str, Any], *, rule_override: bool = False
     ) -> Study:
@@ -218,6 +219,7 @@ class Study(Advising):
         reported = self.advise(explain_best=True) if advice is None else advice
         return draw_report(self._subject, reported, path, title=title, values=values)
 
+    @checks_types
     def apply(
         self,
         configuration: Configuration | Ranked | Advice,
@@ -262,6 +264,7 @@ class Study(Advising):
         request = replace(request, output=output or request.output, rule_override=override)
         return apply(rows, self.policy, configuration, request, progress=self.progress)
 
+    @checks_types
     def anonymize(
         self,
         method: str | Recipe,
@@ -352,6 +355,7 @@ class Study(Advising):
         """
         return ask("protect", self, output, progress=self.progress, **options)
 
+    @checks_types
     def save(
         self,
         path: str | Path,
