@@ -148,7 +148,7 @@ def test_dates_with_time_zones_and_of_every_span() -> None:
         for n in spans
     }
     assert units == {
-        "hours": ["day", "week"],
+        "hours": ["day"],
         "days": ["day", "week"],
         "months": ["day", "week", "month", "quarter"],
         "years": ["day", "month", "quarter", "year"],

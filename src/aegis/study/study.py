@@ -219,7 +219,6 @@ class Study(Advising):
         reported = self.advise(explain_best=True) if advice is None else advice
         return draw_report(self._subject, reported, path, title=title, values=values)
 
-    @checks_types
     def apply(
         self,
         configuration: Configuration | Ranked | Advice,
