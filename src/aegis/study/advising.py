@@ -182,7 +182,6 @@ class Advising(ABC):
             return self.under(by).costs()
         return mask_costs(self.summary, measure or self.policy.measure)
 
-    @checks_types
     def rank(
         self,
         configurations: Configurations | None = None,
