@@ -17,6 +17,7 @@ import ibis
 from aegis.errors import PolicyError
 from aegis.masks import base
 from aegis.masks.base import Kind, Mask, described
+from aegis.sources.functions import engine_function
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -101,14 +102,9 @@ BLOCK = 64
 """Block size of SHA-256 in bytes."""
 
 
-def _text_to_text(data: str) -> str:
-    """Declare the signature of a function from text to text for Ibis; this body is never called."""
-    return data
-
-
-HEX = ibis.udf.scalar.builtin(_text_to_text, name="hex", signature=(("string",), "string"))
-UNHEX = ibis.udf.scalar.builtin(_text_to_text, name="unhex", signature=(("string",), "binary"))
-SHA256 = ibis.udf.scalar.builtin(_text_to_text, name="sha256", signature=(("binary",), "string"))
+HEX = engine_function("hex", ("string",), "string")
+UNHEX = engine_function("unhex", ("string",), "binary")
+SHA256 = engine_function("sha256", ("binary",), "string")
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 
+from aegis.sources.functions import engine_function
 from aegis.sources.source import Source
 
 _UTC = {"UTC", "Etc/UTC", "GMT", "Z", "+00:00", "-00:00"}
+_in_zone = engine_function("timezone", ("string", "timestamp('UTC')"), "timestamp(6)")
 _OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 
 
@@ -55,13 +57,3 @@ def _local(column: ir.Column, zone: str) -> ir.Value:
     return _in_zone("UTC", column) + ibis.interval(
         minutes=int(f"{sign}1") * (60 * int(hours) + int(minutes))
     )
-
-
-def _moved(zone: str, moment: object) -> object:  # noqa: ARG001
-    """Declare the signature of the engine's function for Ibis; this body is never called."""
-    return moment
-
-
-_in_zone = ibis.udf.scalar.builtin(
-    _moved, name="timezone", signature=(("string", "timestamp('UTC')"), "timestamp(6)")
-)
