@@ -13,7 +13,7 @@ import pytest
 import aegis
 from aegis.errors import AegisError, PolicyError
 from aegis.options import checks_types, request_with
-from aegis.policy import dump_policy
+from aegis.policy import Role, dump_policy
 from aegis.requests import ApplyRequest, RankRequest, RiskRequest, SearchRequest
 from aegis.safe.ledger import Ledger, Spend, TableVersion
 from aegis.safe.protect import audit_leak, protect, release_protected
@@ -199,12 +199,40 @@ def test_the_functions_of_summaries_policies_and_certificates_take_any_value(
         lambda: study.rank(generate_count=1, methods=wrong),
         lambda: study.search(work=wrong),
         lambda: aegis.Configuration("one", {"age": wrong}),
+        lambda: aegis.Configuration("one", wrong),
+        lambda: aegis.dump_configurations({"one": wrong}),
+        lambda: POLICY.without(wrong),
+        lambda: POLICY.with_role(wrong),
+        lambda: POLICY.measure_by(wrong),
+        lambda: POLICY.of_task(wrong),
+        lambda: POLICY.with_label(wrong),
+        lambda: study.costs(wrong),
+        lambda: study.summary.attribute(wrong),
+        lambda: study.rank(generate_count=1).rows(wrong),
+        lambda: study.rank(generate_count=1).stated_utility(wrong),
+        lambda: study.reconstruct("age", measure=wrong),
+        lambda: study.reconstruct("age", masks=wrong),
+        lambda: study.anonymize("mdav", report=wrong),
+        lambda: aegis.init_policy(TABLE).save(wrong, force=True),
     )
     for call in calls:
         refused_or_answered(call)
     for report in (study.report, aegis.render_report):
         with pytest.raises(PolicyError, match="is no advice"):
             report(wrong)
+
+
+def test_a_name_is_no_list_of_names() -> None:
+    with pytest.raises(PolicyError, match="names is 'age', of type str"):
+        POLICY.without("age")
+    with pytest.raises(PolicyError, match="masks is None, of type NoneType"):
+        aegis.Configuration("one", None)  # type: ignore[arg-type]
+    advice = aegis.Study(TABLE, POLICY).rank(generate_count=1)
+    with pytest.raises(PolicyError, match="shown is 3, of type int"):
+        aegis.render_report(advice, shown=3)  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="url is 3, of type int"):
+        aegis.connect(3, "token")  # type: ignore[arg-type]
+    assert POLICY.with_role(Role.QUASI_IDENTIFIER)
 
 
 def test_a_name_is_no_list_of_methods() -> None:

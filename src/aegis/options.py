@@ -223,7 +223,7 @@ def _fits(value: object, hint: Any) -> bool:
         return False
     if isinstance(value, str | os.PathLike) and not _is_text(value):
         return False
-    if not issubclass(kind, Collection) or kind in (str, bytes):
+    if not issubclass(kind, Collection) or issubclass(kind, str | bytes):
         return isinstance(value, _ABSTRACT.get(kind, kind))
     if issubclass(kind, Mapping):
         return isinstance(value, Mapping)

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aegis.errors import EngineError
 from aegis.masks import parse_mask
 from aegis.sources import Source, open_table
 
@@ -64,6 +63,10 @@ COLUMNS: dict[str, pa.Array] = {
             None,
         ],
         pa.timestamp("us", tz="UTC"),
+    ),
+    "zoned in Berlin": pa.array(
+        [datetime(2023, 12, 31, 23, 30, tzinfo=UTC), datetime(2024, 6, 30, 22, tzinfo=UTC), None],
+        pa.timestamp("us", tz="Europe/Berlin"),
     ),
 }
 
@@ -111,6 +114,7 @@ MASKS: dict[str, list[Any]] = {
     ],
     "times": [{"truncate": {"unit": unit}} for unit in ("day", "month")],
     "zoned": [{"truncate": {"unit": unit}} for unit in ("day", "year")],
+    "zoned in Berlin": [{"truncate": {"unit": "month"}}],
 }
 
 
@@ -146,18 +150,11 @@ class Gap:
     raises: type[Exception] = AssertionError
 
 
-_NANOSECONDS = (
-    "On Polars, Ibis casts dates to nanoseconds. These cannot represent dates before 1677"
-)
-_LENGTHS = "Polars can cut a text only at the same length in each row"
-_LITERALS = "Polars does not compare a decimal with a number that its type cannot hold"
+_ZONE = "The engine does not store the time zone of a column. Aegis reads the times in UTC"
 GAPS: dict[tuple[str, str], Gap] = {
-    **{
-        ("Polars", f"dates: truncate(unit={unit})"): Gap(_NANOSECONDS, EngineError)
-        for unit in ("week", "month", "quarter", "year")
-    },
-    **{("Polars", case): Gap(_LENGTHS, EngineError) for case in ("texts: blur(hide=2)",)},
-    ("Polars", "decimals: round(step=0.1)"): Gap(_LITERALS, EngineError),
+    (engine, case): Gap(_ZONE)
+    for engine in ("PostgreSQL", "Spark")
+    for case in ("zoned in Berlin: identity", "zoned in Berlin: truncate(unit=month)")
 }
 
 
@@ -202,11 +199,6 @@ def _postgres(request: pytest.FixtureRequest, stack: ExitStack) -> dict[str, Sou
     return _tables(connection)
 
 
-def _polars(_: pytest.FixtureRequest, __: ExitStack) -> dict[str, Source]:
-    pytest.importorskip("polars", reason="Polars is not installed")
-    return _tables(ibis.polars.connect())
-
-
 def _spark(request: pytest.FixtureRequest, stack: ExitStack) -> dict[str, Source]:
     session = request.getfixturevalue("spark")
     folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -230,6 +222,5 @@ Opener = Callable[[pytest.FixtureRequest, ExitStack], dict[str, Source]]
 ENGINES: dict[str, Opener] = {
     "DuckDB": _duckdb,
     "PostgreSQL": _postgres,
-    "Polars": _polars,
     "Spark": _spark,
 }

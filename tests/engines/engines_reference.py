@@ -20,7 +20,7 @@ difference. The section Gaps has the reasons.
 
 | | DuckDB | PostgreSQL | Spark | other engines of Ibis |
 |---|---|---|---|---|
-| open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | `--engine spark`: Parquet, tables in its catalog; in Python also DataFrames | an Ibis table, in Python |
+| open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | `--engine spark`: Parquet, tables in its catalog; in Python also DataFrames | an Ibis table, in Python; a table of Polars is copied into DuckDB |
 | summarise, advise, audit | yes | yes; the server counts pairs | yes; the executors count pairs | as the engine's SQL allows |
 | standard errors of scores | yes | yes | yes | no: Aegis does not know the hash functions of these engines |
 | `apply` to a file | yes | yes | a folder, written by the executors | yes |

@@ -20,8 +20,6 @@ from aegis.sources import Source, open_table
 from aegis.summary import count_classes
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-LIMITED = pytest.mark.parametrize("people", ["postgres", "spark"], indirect=True)
-"""Polars joins by plain equality alone, which no class that holds a null can be found by."""
 QUASI = ["age", "town"]
 
 
@@ -124,7 +122,6 @@ def test_classes_and_values_are_those_of_the_embedded_engine(people: Source) -> 
     assert there.subjects == here.subjects
 
 
-@LIMITED
 def test_persons_of_several_classes_are_those_of_the_embedded_engine(people: Source) -> None:
     here = count_classes(open_table(visits()), QUASI, person="person").table
     there = count_classes(people, QUASI, person="person").table
@@ -132,7 +129,6 @@ def test_persons_of_several_classes_are_those_of_the_embedded_engine(people: Sou
     assert there.subjects_in(odd) == here.subjects_in(odd) < here.subjects
 
 
-@LIMITED
 def test_releases_are_those_of_the_embedded_engine(people: Source, tmp_path: Path) -> None:
     here = aegis.apply(visits(), POLICY, CHOSEN)
     assert here.suppressed_rows > 0
@@ -143,7 +139,6 @@ def test_releases_are_those_of_the_embedded_engine(people: Source, tmp_path: Pat
     assert "person" not in release.to_arrow().column_names
 
 
-@LIMITED
 def test_plans_are_those_of_the_embedded_engine(people: Source) -> None:
     best = aegis.search(people, POLICY, measure="chi2", top=1).require_best()
     same = aegis.search(visits(), POLICY, measure="chi2", top=1).require_best()

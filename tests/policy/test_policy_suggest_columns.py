@@ -148,7 +148,7 @@ def test_dates_with_time_zones_and_of_every_span() -> None:
         for n in spans
     }
     assert units == {
-        "hours": ["day", "week"],
+        "hours": ["day"],
         "days": ["day", "week"],
         "months": ["day", "week", "month", "quarter"],
         "years": ["day", "month", "quarter", "year"],
@@ -466,3 +466,76 @@ def test_keys_are_no_features_if_nulls_made_them_floats(stored: pa.DataType) -> 
     attributes = check(table, "y").policy.attributes
     assert attributes["provider_id"].role is Role.IDENTIFIER
     assert attributes["visits"].role is Role.FEATURE
+
+
+def test_whole_numbers_with_a_long_tail_are_amounts() -> None:
+    random_numbers = random.Random(4)
+    due = [round(random_numbers.lognormvariate(11, 0.6)) for _ in range(300)]
+    table = pa.table(
+        {
+            "MORTDUE": due,
+            "zwq": random_numbers.sample(range(100_000), 300),
+            "block": [n + 60_000 * (n > 30_000) for n in random_numbers.sample(range(60_000), 300)],
+            "level": [i % 7 for i in range(300)],
+            "y": [i % 2 for i in range(300)],
+        }
+    )
+    assert np.quantile(due, 0.99) > 3 * np.median(due)
+    attributes = check(table, "y").policy.attributes
+    assert attributes["MORTDUE"].role is Role.FEATURE
+    assert [mask.spec() for mask in attributes["MORTDUE"].masks] == [{"round": {"digits": 2}}]
+    assert attributes["zwq"].role is Role.IDENTIFIER
+    assert attributes["block"].role is Role.IDENTIFIER
+
+
+def test_texts_with_money_and_a_magnitude_are_amounts() -> None:
+    numbers = range(300)
+    table = pa.table(
+        {
+            "worth": [f"${i}.{i % 10} B" for i in numbers],
+            "sales": [f"{i}.5 mio EUR" for i in numbers],
+            "door": [f"{i} B" for i in numbers],
+            "level": [i % 7 for i in numbers],
+            "y": [i % 2 for i in numbers],
+        }
+    )
+    attributes = check(table, "y").policy.attributes
+    assert attributes["worth"].role is Role.FEATURE
+    assert attributes["sales"].role is Role.FEATURE
+    assert attributes["door"].role is Role.IDENTIFIER
+
+
+@pytest.mark.parametrize(
+    ("texts", "asks"),
+    [
+        (("Jane Roe", "John Smith", "Mary Jones", "Peter Miller", "Anna Weber"), True),
+        (
+            (
+                "Dr. Jane Roe",
+                "Mr. John Smith",
+                "Prof. Dr. Mary B. Jones",
+                "Herr Peter Ott",
+                "Mrs Ann Fox",
+            ),
+            True,
+        ),
+        (("Jane Roe", "John Smith", "Mary Jones", "Peter Miller"), False),
+        (("Red Wine", "White Wine", "Dark Beer", "Green Tea", "Iced Coffee"), False),
+        (("New York", "Los Angeles", "San Diego", "Fort Worth", "St. Paul"), False),
+    ],
+    ids=["names", "titles", "four", "drinks", "cities"],
+)
+def test_a_short_list_of_names_of_persons_is_asked_about(
+    texts: tuple[str, ...], asks: bool
+) -> None:
+    rows = 300
+    table = pa.table(
+        {
+            "zwq": [texts[i % len(texts)] for i in range(rows)],
+            "level": [i % 7 for i in range(rows)],
+            "y": [i % 2 for i in range(rows)],
+        }
+    )
+    profile = check(table, "y").profiles["zwq"]
+    assert ("look like names of persons" in profile.warning) is asks
+    assert (profile.role is Role.QUASI_IDENTIFIER) is asks

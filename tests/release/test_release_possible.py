@@ -18,7 +18,7 @@ from aegis.anonymizers import ANONYMIZERS, Recipe
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.measures import LabelKind, measures_of
 from aegis.release import check_certificate
-from aegis.release.possible import _SLACK, _between
+from aegis.release.possible import _SLACK, Mismatch, _between
 from aegis.signing import seal
 
 
@@ -171,3 +171,28 @@ def test_no_true_figure_of_a_method_is_called_impossible(method: str, tmp_path: 
         pytest.skip(error.message)
     check = check_certificate(tmp_path / "m.csv", tmp_path / "c.json")
     assert [str(m) for m in check.mismatches if m.possible] == []
+
+
+@pytest.mark.parametrize(
+    ("what", "certified", "measured", "words"),
+    [
+        ("privacy.risk.prosecutor.maximum", 1 / 7, 1, "14.3 %, the file shows 100.0 %"),
+        ("privacy.risk.prosecutor.average", 0.0042, 0.0123, "0.42 %, the file shows 1.2 %"),
+        (
+            "privacy.risk.marketer.average",
+            1 / 7,
+            0.142857,
+            "0.14285714285714285, the file shows 0.142857",
+        ),
+        ("privacy.mean_class_size", 60.41886, 28.46110, "60.42, the file shows 28.46"),
+        ("output.rows", 32022, 14999, "32,022, the file shows 14,999"),
+        ("output.rows", 32022, "many", "32022, the file shows many"),
+        ("output.rows", True, 2, "true, the file shows 2"),
+        ("privacy.mean_class_size", nan, 28.46110, "NaN, the file shows 28.4611"),
+        ("privacy.mean_class_size", 10**400, 0.5, "1000"),
+    ],
+)
+def test_numbers_that_differ_have_as_many_digits_as_elsewhere(
+    what: str, certified: Any, measured: Any, words: str
+) -> None:
+    assert f"the certificate says {words}" in str(Mismatch(what, certified, measured))

@@ -309,11 +309,12 @@ def test_a_search_that_proved_nothing_says_so(study: aegis.Study, tmp_path: Path
     open_search = replace(advice.search, optimal=False, gap=0.25, bound=0.98, stopped="time limit")
     unproven = replace(advice, optimal=False, combinations=7, search=open_search)
     page = _recommendation(study, unproven, tmp_path)
-    assert re.search(r"; another one could reach at most 0\.980* by ", page)
+    assert re.search(r"\. The best one found has [-a-z]+ 0\.\d+", page)
+    assert re.search(r"\. Another one could reach at most 0\.980*\.", page)
     assert "% better" not in page.replace("\u00a0", " ")
     for gap, bound in ((None, None), (0.25, 1.0)):  # no score is above 1
         nothing = replace(unproven, search=replace(open_search, gap=gap, bound=bound))
-        assert "; better ones may exist." in _recommendation(study, nothing, tmp_path)
+        assert ". Better ones may exist." in _recommendation(study, nothing, tmp_path)
 
 
 def _recommendation(study: aegis.Study, advice: aegis.Advice, folder: Path) -> str:

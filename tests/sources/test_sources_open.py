@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -244,6 +244,73 @@ def test_polars() -> None:
     assert rows(frame) == ROWS
     assert rows(frame.lazy()) == ROWS
     assert open_table(frame.lazy()).origin == "Polars LazyFrame"
+
+
+def test_a_table_of_ibis_on_polars_is_copied() -> None:
+    table = ibis.polars.connect().create_table("t", pl.DataFrame(ROWS))
+    source = open_table(table.filter(table.age.notnull()))
+    assert source.engine.in_process
+    assert source.collect(source.table).to_pylist() == [r for r in ROWS if r["age"] is not None]
+
+
+MOMENTS = pa.table(
+    {
+        "t": pa.array(
+            [datetime(2023, 12, 31, 23, 30, tzinfo=UTC), datetime(2024, 6, 30, 22, tzinfo=UTC)],
+            pa.timestamp("us", "Europe/Berlin"),
+        ),
+        "n": [1, 2],
+    }
+)
+LOCAL = [{"t": datetime(2024, 1, 1, 0, 30), "n": 1}, {"t": datetime(2024, 7, 1), "n": 2}]
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "ibis", "parquet", "feather"])
+def test_times_with_a_zone_are_local_times(kind: str, tmp_path: Path) -> None:
+    pq.write_table(MOMENTS, tmp_path / "t.parquet")
+    pyarrow.feather.write_feather(MOMENTS, tmp_path / "t.feather")
+    table = {
+        "arrow": MOMENTS,
+        "pandas": MOMENTS.to_pandas(),
+        "polars": pl.from_arrow(MOMENTS),
+        "ibis": ibis.memtable(MOMENTS),
+        "parquet": tmp_path / "t.parquet",
+        "feather": tmp_path / "t.feather",
+    }[kind]
+    source = open_table(table)
+    assert rows(table) == LOCAL
+    assert source.notes == ("t: times are read as local times of Europe/Berlin.",)
+    assert source.collect(source.sample(1, seed=1)).schema == source.table.schema().to_pyarrow()
+
+
+def test_times_with_a_fixed_offset_are_local_times() -> None:
+    moment = datetime(2024, 1, 1, 0, 30, tzinfo=timezone(-timedelta(hours=3, minutes=30)))
+    assert rows(pa.table({"t": [moment]})) == [{"t": datetime(2024, 1, 1, 0, 30)}]
+
+
+def test_times_in_utc_keep_their_type() -> None:
+    utc = MOMENTS.set_column(0, "t", MOMENTS["t"].cast(pa.timestamp("us", "UTC")))
+    assert rows(utc)[0]["t"] == datetime(2023, 12, 31, 23, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_times_written_with_an_offset_are_read_as_written(ending: str, tmp_path: Path) -> None:
+    texts = ("2024-01-01T00:30:00+01:00", "2024-07-01T00:00:00+02:00")
+    file = tmp_path / f"t.{ending}"
+    lines = (
+        ["t,n", *(f"{t},{n}" for n, t in enumerate(texts, 1))]
+        if ending == "csv"
+        else [json.dumps({"t": t, "n": n}) for n, t in enumerate(texts, 1)]
+    )
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert rows(file) == LOCAL
+
+
+def test_offsets_that_begin_late_are_read_as_written(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    winter = ["2024-01-01 00:30:00+00:00"] * 30_000
+    file.write_text("\n".join(["t", *winter, "2024-07-01 00:30:00+01:00"]), encoding="utf-8")
+    assert rows(file)[-1] == {"t": datetime(2024, 7, 1, 0, 30)}
 
 
 def test_pyarrow() -> None:

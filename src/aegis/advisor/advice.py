@@ -28,6 +28,7 @@ from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import DataError, NoAdmissibleConfiguration
 from aegis.masks import Suppress
 from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, ModelMetric
+from aegis.options import checks_types
 from aegis.policy import OwnerRule, RuleOverride
 from aegis.words import (
     Quoting,
@@ -159,6 +160,7 @@ class Advice:
         """
         return isinstance(self.preferred, FirstByRelease)
 
+    @checks_types
     def share_lost(self, name: str) -> float | None:
         """Return how many percent of the unmasked utility you lose if you mask only this attribute;
         None if it is unknown.
@@ -266,6 +268,7 @@ class Advice:
         """
         return None if self.best is None else self.stated_utility(self.best)
 
+    @checks_types
     def stated_utility(self, ranked: Ranked) -> UtilityFigure:
         """Return the utility of an entry of the ranking. The utility is measured on the rows that
         the entry's release keeps if these rows are known, otherwise on all rows.
@@ -457,6 +460,7 @@ class Advice:
             **json_fields(self, "estimated", "proxy", "owner_rule", "rule_override"),
         }
 
+    @checks_types
     def rows(self, top: int | None = None) -> list[dict[str, Any]]:
         """Return the ranking as one flat record per entry, with the mask of each attribute in a
         column `mask:NAME`.

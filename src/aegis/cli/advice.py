@@ -117,7 +117,7 @@ def _result(search: SearchFigures, advice: Advice) -> str:
         return "proven best of all combinations"
     if search.gap is None or search.bound is None:
         return "the best that was found" + ("" if search.proven else "; nothing is proven")
-    return f"the best that was found; {possible_words(search)}"
+    return f"the best that was found. {possible_words(search)}"
 
 
 def _finer(binding: Binding) -> Iterator[RenderableType]:

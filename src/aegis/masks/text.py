@@ -17,6 +17,7 @@ import ibis
 from aegis.errors import PolicyError
 from aegis.masks import base
 from aegis.masks.base import Kind, Mask, described
+from aegis.sources.functions import engine_function
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -101,14 +102,9 @@ BLOCK = 64
 """Block size of SHA-256 in bytes."""
 
 
-def _text_to_text(data: str) -> str:
-    """Declare the signature of a function from text to text for Ibis; this body is never called."""
-    return data
-
-
-HEX = ibis.udf.scalar.builtin(_text_to_text, name="hex", signature=(("string",), "string"))
-UNHEX = ibis.udf.scalar.builtin(_text_to_text, name="unhex", signature=(("string",), "binary"))
-SHA256 = ibis.udf.scalar.builtin(_text_to_text, name="sha256", signature=(("binary",), "string"))
+HEX = engine_function("hex", ("string",), "string")
+UNHEX = engine_function("unhex", ("string",), "binary")
+SHA256 = engine_function("sha256", ("binary",), "string")
 
 
 @dataclass(frozen=True)
@@ -203,9 +199,9 @@ class Truncate(Mask):
     `count` groups several years together, counted from year 0. For example, `count: 10` shows
     1987-05-14 as 1980-01-01. A group that would begin before year 1 begins at year 1. A week starts
     on Monday (ISO 8601). By default, the result is a date. With `show: year` it is the year as an
-    integer, 1980; with `count: 10` and `show: decade` it is the text 1980s. A timestamp with a time
-    zone is read in the time zone of the engine's connection, which Ibis sets to UTC on the embedded
-    engine.
+    integer, 1980; with `count: 10` and `show: decade` it is the text 1980s. A time with a time zone
+    counts in this zone. PostgreSQL, Spark and database files of DuckDB do not store the zone of a
+    column, so there it counts in UTC.
     """
 
     name: ClassVar[str] = "truncate"
@@ -214,8 +210,8 @@ class Truncate(Mask):
     example: ClassVar[str] = "{truncate: {unit: month}}"
 
     unit: str = described(
-        "day, week, month, quarter or year; a time with a time zone counts in UTC (on a "
-        "server: in the time zone of the connection)"
+        "day, week, month, quarter or year. A time with a time zone counts in this zone; "
+        "PostgreSQL, Spark and database files do not store the zone: in UTC"
     )
     count: int = described("with unit year: how many years to group", 1)
     show: str = described(

@@ -1,5 +1,6 @@
 """Declare roles, candidate masks, the privacy rule and the measure in a policy."""
 
+from aegis.policy.configuration import Configuration, listed_configurations, required_mask
 from aegis.policy.labels import (
     ANY_LABEL,
     NO_LABEL,
@@ -28,15 +29,12 @@ from aegis.policy.load import (
 from aegis.policy.model import (
     Attribute,
     AttributeKind,
-    Configuration,
     MethodChoice,
     Policy,
     Role,
     SuppressedColumns,
     Unseen,
     ValueType,
-    listed_configurations,
-    required_mask,
 )
 from aegis.policy.terms import OwnerRule, RuleOverride, Terms, owner_of_choice, rule_of
 

@@ -21,6 +21,7 @@ from aegis.files import TABLE_FORMATS, read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES, LabelKind
 from aegis.options import checks_types
+from aegis.policy.configuration import Configuration, listed_configurations
 from aegis.policy.labels import (
     ANY_LABEL,
     NO_LABEL,
@@ -45,7 +46,6 @@ from aegis.policy.lines import (
 from aegis.policy.model import (
     Attribute,
     AttributeKind,
-    Configuration,
     MethodChoice,
     Policy,
     Role,
@@ -426,9 +426,8 @@ def dump_configurations(
     chosen: dict[str, Any] = {} if measure is None else {"measure": measure}
     if made_under is not None:
         chosen["made_under"] = plain(made_under)
-    return write_yaml(
-        chosen | {"configurations": {name: c.spec() for name, c in configurations.items()}}
-    )
+    listed = zip(configurations, listed_configurations(configurations), strict=True)
+    return write_yaml(chosen | {"configurations": {name: c.spec() for name, c in listed}})
 
 
 def choice(source: str | Path | Located) -> dict[str, Any]:

@@ -5,7 +5,7 @@ All classes are frozen. `aegis.policy.load` reads their objects from YAML and wr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
@@ -14,10 +14,12 @@ from typing import Any
 from aegis.errors import PolicyError, at_entry, choices
 from aegis.masks import SHARED_ROWS, Hierarchy, Kind, Mask, Suppress, Tokenise
 from aegis.measures import MEASURES, Measure, chosen_measure
+from aegis.options import checks_types
+from aegis.policy.configuration import Configuration
 from aegis.policy.labels import Label, LabelTask
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
-from aegis.words import brief, html_table
+from aegis.words import html_table
 
 
 class Role(StrEnum):
@@ -132,99 +134,6 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """A choice of one mask for each attribute.
-
-    Attributes
-    ----------
-    name
-        Name in the ranking.
-    masks
-        Masks by attribute. An attribute that is missing here gets its only candidate; if it has
-        several, it gets `identity`.
-    certificate
-        Digest of the certificate from which the configuration was read; None for any other source.
-    after
-        The earlier releases that the certified release took into account; None if the configuration
-        was not read from a certificate.
-    certified
-        Of the certified release: `rows` of its table, `suppressed_rows`, and its `rule`.
-
-    Examples
-    --------
-    >>> import aegis
-    >>> from aegis.masks import parse_mask
-    >>> masks = {"age": parse_mask({"bucketize": {"width": 10}})}
-    >>> aegis.Configuration("coarse", masks).name
-    'coarse'
-    """
-
-    name: str
-    masks: Mapping[str, Mask]
-    certificate: str | None = None
-    after: tuple[Mapping[str, Any], ...] | None = field(default=None, compare=False)
-    certified: Mapping[str, Any] = field(default_factory=dict, compare=False)
-
-    def __post_init__(self) -> None:
-        for attribute, mask in self.masks.items():
-            if not isinstance(mask, Mask):
-                raise PolicyError(
-                    f"The mask of {attribute!r} is {brief(mask)}, of type {type(mask).__name__}.",
-                    hint=f"Give a mask: aegis.masks.parse_mask({mask!r}) reads it as in a policy.",
-                )
-
-    def spec(self) -> dict[str, Any]:
-        """Return the masks as the mapping `{attribute: mask}` that a policy file would contain.
-
-        Examples
-        --------
-        >>> import aegis
-        >>> from aegis.masks import parse_mask
-        >>> masks = {"age": parse_mask({"bucketize": {"width": 10}})}
-        >>> aegis.Configuration("coarse", masks).spec()
-        {'age': {'bucketize': {'width': 10}}}
-        """
-        return {attribute: mask.spec() for attribute, mask in self.masks.items()}
-
-
-def required_mask(configuration: Configuration, attribute: str) -> Mask:
-    """Return the mask of a scored attribute; raise `PolicyError` if the configuration has none."""
-    mask = configuration.masks.get(attribute)
-    if mask is None:
-        raise PolicyError(
-            f"Configuration {configuration.name!r} does not mask {attribute!r}.",
-            hint="Name every scored attribute.",
-        )
-    return mask
-
-
-def listed_configurations(configurations: object) -> tuple[Configuration, ...]:
-    """Return the configurations of a mapping by name or of a sequence.
-
-    Raises
-    ------
-    PolicyError
-        The argument is neither a mapping nor a sequence.
-    """
-    listed = configurations.values() if isinstance(configurations, Mapping) else configurations
-    if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
-        raise _no_configuration(listed)
-    every = tuple(listed)
-    for configuration in every:
-        if not isinstance(configuration, Configuration):
-            raise _no_configuration(configuration)
-    return every
-
-
-def _no_configuration(value: object) -> PolicyError:
-    return PolicyError(
-        f"An object of type {type(value).__name__} is not a configuration.",
-        hint="Allowed: configurations in a list, or in a mapping by name. If you have an entry of a "
-        "ranking, give its `configuration`.",
-    )
-
-
-@dataclass(frozen=True)
 class MethodChoice:
     """A record-level method that the policy wants ranked together with the configurations.
 
@@ -326,6 +235,7 @@ class Policy:
         """
         return () if self.label.several is None else self.label.several.tasks
 
+    @checks_types
     def of_task(self, task: LabelTask) -> Policy:
         """Return a policy in which only one of several labels remains, and which has no privacy
         rule.
@@ -400,6 +310,7 @@ class Policy:
         """
         return max(SHARED_ROWS, self.privacy.minimum_size)
 
+    @checks_types
     def measure_by(self, *names: str | None) -> Measure:
         """Return the first given measure that is not None. If all are None, return the measure that
         the policy names; if it names none, return the default measure.
@@ -422,6 +333,7 @@ class Policy:
             return MEASURES.get(self.label.several.measure)
         return chosen_measure(*names, self.measure, label=self.label.kind)
 
+    @checks_types
     def measured_by(self, measure: str | None) -> Policy:
         """If the policy has several labels, return a policy in which every label without a measure
         gets this measure.
@@ -440,6 +352,7 @@ class Policy:
             return self
         return replace(self, measure=measure)
 
+    @checks_types
     def require_label(self, what: str, *, number: bool = False) -> None:
         """Raise `PolicyError` if the policy has no label with classes, which the operation `what`
         needs.
@@ -464,6 +377,7 @@ class Policy:
                 hint=f"Cut it into classes: `label: {{column: {self.label.column}, bins: 5}}`.",
             )
 
+    @checks_types
     def refuse_several(self, what: str) -> None:
         """Raise `PolicyError` if the policy has several labels, with which the operation `what`
         does not work.
@@ -480,6 +394,7 @@ class Policy:
                 hint="Name one of them in a policy for it: `label: COLUMN` in place of `labels`.",
             )
 
+    @checks_types
     def with_label(
         self, masks: Mapping[str, Mask | None], fitted: Mask | None = None
     ) -> dict[str, Mask | None]:
@@ -533,6 +448,7 @@ class Policy:
                 hint="Name two different columns.",
             )
 
+    @checks_types
     def refuse_weight(self, what: str) -> None:
         """Raise `PolicyError` if the rows have survey weights, with which the operation `what` does
         not work.
@@ -629,6 +545,7 @@ class Policy:
         table = html_table(("attribute", "role", "candidate masks"), rows)
         return f"<p>{escape(repr(self))}</p>{table}"
 
+    @checks_types
     def drawn_from(self, population: str | None) -> Policy:
         """Return a copy of the policy that reads its population from the path `population`, which
         the rule must need. If `population` is None, return the policy itself.
@@ -643,7 +560,8 @@ class Policy:
         new_population = None if population is None else self.privacy.comparing(population)
         return self if new_population is None else replace(self, population=new_population)
 
-    def without(self, names: Iterable[str]) -> Policy:
+    @checks_types
+    def without(self, names: Collection[str]) -> Policy:
         """Return a copy of the policy that ignores these attributes, so that Aegis neither scores
         nor releases them.
 
@@ -678,6 +596,7 @@ class Policy:
             },
         )
 
+    @checks_types
     def with_role(self, *roles: Role) -> tuple[Attribute, ...]:
         """Return the attributes that have one of these roles, in the order of the policy.
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import PolicyError
+from aegis.policy.configuration import Configuration
 from aegis.policy.lines import Located
 from aegis.policy.load import canonical_policy, choice
-from aegis.policy.model import Configuration, Policy
+from aegis.policy.model import Policy
 from aegis.privacy import PrivacyRule, Strength, missing, strength
 from aegis.words import counted, json_fields
 

@@ -447,7 +447,7 @@ def _proof(advice: Advice) -> str:
         return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."
     best = "about as good as the best" if chosen else "the best"
     possible = possible_words(search, _ranked_on(advice))
-    return f"It is {best} found among {among}; {possible}.{chosen}"
+    return f"It is {best} found among {among}. {possible}{chosen}"
 
 
 def _ranked_among(advice: Advice, among: str) -> str:
@@ -485,18 +485,18 @@ def _ranked_on(advice: Advice) -> str:
 
 
 def possible_words(search: SearchFigures, ranked_on: str = "") -> str:
-    """Return a text on the score that another combination could reach, by the bound of the search.
-    It states scores of the objective: a percentage would stand next to the percentage of utility
-    kept, and would mean something else.
+    """Return sentences on the score that another combination could reach, by the bound of the
+    search. They state scores of the objective: a percentage would stand next to the percentage of
+    utility kept, and would mean something else.
     """
     if search.best is None or search.bound is None or not search.gap or says_nothing(search):
-        return "better ones may exist"
-    by = f"{measure_words(search.objective)}{ranked_on}"
+        return "Better ones may exist."
+    measure = measure_words(search.objective)
     best, bound = alike(search.best, search.bound)
     if best == bound:
-        return f"no other one is noticeably better by {by} ({best})"
+        return f"No other one is noticeably better by {measure}{ranked_on} ({best})."
     limit = "at most" if search.bound > search.best else "no less than"
-    return f"another one could reach {limit} {bound} by {by}; the best found has {best}"
+    return f"The best one found has {measure} {best}{ranked_on}. Another one could reach {limit} {bound}."
 
 
 def says_nothing(search: SearchFigures) -> bool:

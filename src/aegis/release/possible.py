@@ -24,9 +24,11 @@ from aegis.release.field_words import field_in_words
 from aegis.release.released import with_hidden
 from aegis.sources import DIGESTED, Source
 from aegis.summary import summarize
-from aegis.words import counted, json_fields
+from aegis.words import alike as alike_texts
+from aegis.words import counted, json_fields, portion
 
 NOTHING = "nothing"
+_LARGEST = 1e15
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,24 @@ class Mismatch:
 
     @property
     def _difference(self) -> str:
-        measured = "; possible:" if self.possible else ", the file shows"
-        return f"the certificate says {brief(self.certified)}{measured} {brief(self.measured)}"
+        follows = "; possible:" if self.possible else ", the file shows"
+        certified, measured = self._texts()
+        return f"the certificate says {certified}{follows} {measured}"
+
+    def _texts(self) -> tuple[str, ...]:
+        """Return both values as texts: numbers with as many digits as elsewhere, or with all digits
+        if fewer would hide the difference.
+        """
+        values = (self.certified, self.measured)
+        if all(map(_is_shown_short, values)):
+            texts = alike_texts(*values)
+            if self.what.startswith("privacy.risk."):
+                texts = tuple(map(portion, values))
+            elif all(isinstance(value, int) for value in values):
+                texts = tuple(f"{value:,}" for value in values)
+            if texts[0] != texts[1]:
+                return texts
+        return tuple(map(brief, values))
 
     def __str__(self) -> str:
         return f"{self.what}: {self._difference}"
@@ -65,6 +83,12 @@ class Mismatch:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         return json_fields(self, "what", "certified", "measured")
+
+
+def _is_shown_short(value: Any) -> bool:
+    """Return whether a value is a number that people read; a certificate may contain any other."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) < _LARGEST
 
 
 @dataclass(frozen=True, eq=False, repr=False)

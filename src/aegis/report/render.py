@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis._version import __version__
+from aegis.advisor.owner_preview import ReleaseValues
+from aegis.options import checks_types
 from aegis.present import mask_shown, value_shown
 from aegis.report import charts
 from aegis.report.charts import DARK, HEAT_BOUNDS, LIGHT, heat_step
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from aegis.advisor.advice import Advice
     from aegis.advisor.figures import Front
-    from aegis.advisor.owner_preview import ReleaseValues
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading if the caller gives none."""
@@ -46,6 +47,7 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
 """Functions with which templates write figures, and text from the data; all other text is escaped only."""
 
 
+@checks_types
 def render_report(
     given: Advice | Reported,
     *,

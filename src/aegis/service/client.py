@@ -16,6 +16,7 @@ import httpx
 
 from aegis.errors import AegisError, DataError, EngineError, PolicyError
 from aegis.files import TABLE_FORMATS, format_of, replacing
+from aegis.options import checks_types
 from aegis.policy import policy_digest
 from aegis.service.catalog.data_sets import rotation_of
 from aegis.service.catalog.errors import (
@@ -553,6 +554,7 @@ class Client:
             return _checked(self._http.request(method, path, **sent))
 
 
+@checks_types
 def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
     """Return a client of a service's catalog.
 

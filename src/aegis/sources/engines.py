@@ -29,6 +29,7 @@ from sqlglot import exp
 
 from aegis.errors import EngineError, PolicyError
 from aegis.sources.embedded import quoted, turn
+from aegis.sources.functions import engine_function
 
 ROW_NUMBER = "aegis_row_number"
 """Name of the column with row numbers, if the engine has them. They are at least 0 and below 2**62.
@@ -164,13 +165,8 @@ DUCKDB = "duckdb"
 """Ibis's name of the backend."""
 
 
-def _hashed(value: int) -> int:
-    """Declare the signature of the engine's hash function for Ibis; this body is never called."""
-    return value
-
-
 # With its own result type: Ibis casts what `hash` returns to int64, slowly.
-_DUCKDB_HASH = ibis.udf.scalar.builtin(_hashed, name="hash", signature=(("int64",), "uint64"))
+_DUCKDB_HASH = engine_function("hash", ("int64",), "uint64")
 
 
 class DuckDB(Engine):
@@ -213,14 +209,7 @@ POSTGRES = "postgres"
 """Ibis's name of the backend."""
 
 
-def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
-    """Declare the signature of the engine's hash function for Ibis; this body is never called."""
-    return value
-
-
-_POSTGRES_HASH = ibis.udf.scalar.builtin(
-    _keyed, name="hashint8extended", signature=(("int64", "int64"), "int64")
-)
+_POSTGRES_HASH = engine_function("hashint8extended", ("int64", "int64"), "int64")
 
 
 class Postgres(Engine):
@@ -283,19 +272,8 @@ _WORDS = 8
 """Number of 32-bit numbers into which a SHA-256 is split to be added up."""
 
 
-def _row_position() -> int:
-    """Declare the signature of the engine's row numbers for Ibis; this body is never called."""
-    return 0
-
-
-_SPARK_HASH = ibis.udf.scalar.builtin(
-    _keyed, name="xxhash64", signature=(("int64", "int64"), "int64")
-)
-_ROW_POSITION = ibis.udf.scalar.builtin(
-    _row_position, name="monotonically_increasing_id", signature=((), "int64")
-)
-
-
+_SPARK_HASH = engine_function("xxhash64", ("int64", "int64"), "int64")
+_ROW_POSITION = engine_function("monotonically_increasing_id", (), "int64")
 _SMALL_TABLE = "spark.sql.codegen.aggregate.map.twolevel.enabled"
 _KEEPING = Lock()
 """Held while the setting `_SMALL_TABLE` is changed, so that threads do not mix up its values."""

@@ -13,6 +13,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 
 from aegis.errors import DataError
+from aegis.sources.delimited.column_types import as_written, has_offset
 from aegis.sources.embedded import embedded, literal, quoted, stored
 from aegis.sources.records import opened
 
@@ -30,7 +31,8 @@ def read_records(files: Sequence[Path], location: str) -> ir.Table:
     memory.
 
     The engine reads whole numbers beyond 64 bits as doubles, which would make different numbers
-    equal. So a column with such a number is read as text, as in CSV files.
+    equal. So a column with such a number is read as text, as in CSV files. The engine also converts
+    times with an offset from UTC to UTC. Here, they are read as they are written, without the offset.
 
     Raises
     ------
@@ -41,11 +43,18 @@ def read_records(files: Sequence[Path], location: str) -> ir.Table:
     larger = f", maximum_object_size = {size}" if size > _OBJECT else ""
     paths = f"[{', '.join(literal(str(file)) for file in files)}]"
     table = stored(f"SELECT * FROM read_json_auto({paths}{larger})")
-    texts = [column for column in _doubtful(table) if _merges(paths, table, column, location)]
+    texts = {
+        column: f"b.{quoted(column)}"
+        for column in _doubtful(table)
+        if _merges(paths, table, column, location)
+    }
+    for column, kind in table.schema().items():
+        if kind.is_timestamp() and _any(paths, column, has_offset(quoted(column))):
+            texts[column] = as_written(f"b.{quoted(column)}")
     if not texts:
         return table
     kinds = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in texts)
-    replacements = ", ".join(f"b.{quoted(column)} AS {quoted(column)}" for column in texts)
+    replacements = ", ".join(f"{value} AS {quoted(column)}" for column, value in texts.items())
     exact = f"read_json({paths}, columns={{{kinds}}})"
     first = quoted(table.get_name())
     return stored(f"SELECT a.* REPLACE ({replacements}) FROM {first} a POSITIONAL JOIN {exact} b")
@@ -82,18 +91,23 @@ def _merges(paths: str, table: ir.Table, column: str, location: str) -> bool:
         f"TRY_CAST(TRY_CAST({text} AS DOUBLE) AS HUGEINT) IS DISTINCT FROM TRY_CAST({text} AS HUGEINT)"
         f" OR regexp_full_match({text}, '-?[0-9]{{39,}}')"
     )
-    with embedded().con.cursor() as cursor:
-        rows = cursor.execute(
-            f"SELECT 1 FROM read_json({paths}, columns={{{literal(column)}: 'VARCHAR'}}) "
-            f"WHERE {merged} LIMIT 1"
-        ).fetchall()
-    merges = bool(rows)
+    merges = _any(paths, column, merged)
     if merges and nested:
         raise DataError(
             f"{location}: the nested column {column!r} holds whole numbers beyond 64 bits.",
             hint="Write them as texts, or each field of it as a column.",
         )
     return merges
+
+
+def _any(paths: str, column: str, condition: str) -> bool:
+    """Return whether a text of a column in the documents `paths` meets an SQL condition."""
+    with embedded().con.cursor() as cursor:
+        rows = cursor.execute(
+            f"SELECT 1 FROM read_json({paths}, columns={{{literal(column)}: 'VARCHAR'}}) "
+            f"WHERE {condition} LIMIT 1"
+        ).fetchall()
+    return bool(rows)
 
 
 def require_records(file: Path) -> None:

@@ -12,17 +12,13 @@ import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 
+from aegis.sources.functions import engine_function
+
 
 @cache
 def _function(key: dt.DataType) -> Any:
     """Return the engine's function that looks up keys of this type; a cast would lose the dictionary."""
-
-    def look_up_text(table: dict[Any, str], value: Any) -> str:  # noqa: ARG001
-        """Declare the signature of the lookup for Ibis; this body is never called."""
-        return str(value)
-
-    signature = ((dt.Map(key, dt.string), key), dt.string)
-    return ibis.udf.scalar.builtin(look_up_text, name="map_extract_value", signature=signature)
+    return engine_function("map_extract_value", (dt.Map(key, dt.string), key), dt.string)
 
 
 def look_up(

@@ -28,6 +28,7 @@ from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded, engine_errors, limits, literal, stored, turn
 from aegis.sources.engines import is_of_spark
 from aegis.sources.json_files import read_records, records_within, require_records
+from aegis.sources.local_times import in_local_time
 from aegis.sources.office_files import (
     STATISTICS,
     WORKBOOKS,
@@ -46,6 +47,8 @@ _DOCUMENT = ".json"
 _JSON = {_DOCUMENT, ".jsonl", ".ndjson"}
 _OFFICE = {*WORKBOOKS, *STATISTICS}
 _SUFFIXES = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE | SQLITE
+_COPIED = "polars"
+"""Name of the Ibis backend that lacks operations. Its tables are copied into the embedded engine."""
 _FILE_ROW = "file_row_number"
 FORMATS = "CSV (.csv .tsv .tab .txt .data, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SQLite (.sqlite .sqlite3 .db), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
@@ -89,6 +92,9 @@ def open_table(
     A column of a CSV file gets a type that all its values have. It stays text if two different
     texts would become one value, as in codes such as 01234, in 1.0 next to 1, or in integers of
     more than 64 bits. Only true and false, in a single spelling, are Booleans.
+
+    A time with a time zone other than UTC is read as the local time in this zone, without the zone.
+    Times of a database and of Spark are read in UTC, because these do not store the zone.
     """
     if isinstance(table, Source):
         return table
@@ -118,12 +124,23 @@ def _open_here(table: Any, name: str | None, reading: Reading) -> Source:
     if is_path:
         source = _open_path(str(table), reading, name)
     elif isinstance(table, ir.Table):
-        source = Source(table, "Ibis table")
+        source = _open_ibis(Source(table, "Ibis table"))
     else:
-        arrow, origin = _to_arrow(table)
-        source = Source(_register(arrow, origin), origin)
+        source = _copied(*_to_arrow(table))
     _require_columns(source.table.columns, source.origin)
     return source
+
+
+def _open_ibis(source: Source) -> Source:
+    if source.engine.name == _COPIED:
+        return _copied(source.collect(source.table), source.origin)
+    if source.engine.in_process:
+        return in_local_time(source, source.table.schema().to_pyarrow())
+    return source
+
+
+def _copied(arrow: pa.Table, origin: str) -> Source:
+    return in_local_time(Source(_register(arrow, origin), origin), arrow.schema)
 
 
 def _require_columns(names: Sequence[str], origin: str) -> None:
@@ -277,7 +294,8 @@ def _open_path(location: str, reading: Reading, name: str | None) -> Source:
             return _open_parquet(location, files)
         if suffix in _ARROW:
             arrow = pa.concat_tables(_of_file(_read_arrow, file) for file in files)
-            return Source(_register(arrow, location), location, files)
+            source = Source(_register(arrow, location), location, files)
+            return in_local_time(source, arrow.schema)
         if suffix in SQLITE:
             _require_one(location, files)
             arrow, notes = read_sqlite(files[0], name)
@@ -435,8 +453,9 @@ def _open_parquet(location: str, files: tuple[Path, ...]) -> Source:
     with engine_errors(location), turn():
         table = connection.read_parquet(names, hive_partitioning=True)
         if _FILE_ROW in table.columns:  # the engine would refuse a second one
-            return Source(table, location, files)
-        return Source(table, location, files, _numbered(names, table.schema()))
+            return in_local_time(Source(table, location, files), first)
+        numbered = _numbered(names, table.schema())
+        return in_local_time(Source(table, location, files, numbered), first)
 
 
 def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:

@@ -92,6 +92,7 @@ class Advising(ABC):
         plugin = self._subject.plugin
         return plugin is None or plugin.searchable
 
+    @checks_types
     def rows_to(self, purpose: str) -> Source:
         """Return the table, to be used for `purpose`; raise `DataError` if the study has only a
         summary. A summary contains no rows, and the error says for which purpose they are needed.
@@ -162,6 +163,7 @@ class Advising(ABC):
             explain_best=explain_best,
         )
 
+    @checks_types
     def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
         """Return how much utility each candidate mask loses if it is the only mask in the table.
 
@@ -416,6 +418,7 @@ class Advising(ABC):
         )
         return estimates
 
+    @checks_types
     def reconstruct(
         self,
         attribute: str,

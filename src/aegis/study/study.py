@@ -110,6 +110,7 @@ class Study(Advising):
             like=like,
         )
 
+    @checks_types
     def under(
         self, policy: Policy | str | Path | Mapping[str, Any], *, rule_override: bool = False
     ) -> Study:
@@ -262,6 +263,7 @@ class Study(Advising):
         request = replace(request, output=output or request.output, rule_override=override)
         return apply(rows, self.policy, configuration, request, progress=self.progress)
 
+    @checks_types
     def anonymize(
         self,
         method: str | Recipe,
@@ -352,6 +354,7 @@ class Study(Advising):
         """
         return ask("protect", self, output, progress=self.progress, **options)
 
+    @checks_types
     def save(
         self,
         path: str | Path,

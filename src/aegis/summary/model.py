@@ -24,6 +24,7 @@ from aegis.errors import InternalError, PolicyError, member
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
 from aegis.masks.categories import text_of
 from aegis.measures import LabelKind
+from aegis.options import checks_types
 from aegis.policy import Role, Serve, Terms
 from aegis.sources.dialect import TextDialect
 from aegis.summary.codes import in_natural_order, numbers_of
@@ -510,6 +511,7 @@ class Summary:
                 hint="Summarise the table under a policy without `weight`.",
             )
 
+    @checks_types
     def attribute(self, name: str) -> AttributeSummary:
         """Return an attribute by name. For the label's name, return `label_attribute` if it is not
         None.

@@ -31,6 +31,15 @@ evenness is near 1; counts and measurements have larger figures.
 """
 
 
+LONG_TAIL = 3
+"""Numbers have a long tail if one in a hundred is more than so many times the median.
+
+If records are numbered one after the other, or at random up to a largest number, it is at most twice
+the median. In the tables of Rdatasets, 9 % of 222 columns of whole numbers that are called a key or
+number have a long tail, and 40 % of 786 others in which nearly all whole numbers differ.
+"""
+
+
 @dataclass(frozen=True)
 class ColumnFacts:
     """The facts that Aegis measured on one column.
@@ -180,6 +189,12 @@ class ColumnFacts:
     def fractional(self) -> bool:
         """Whether some numbers of the column have a fractional part."""
         return self.kind is Kind.NUMBER and self.low is not None and not self.whole_numbers
+
+    @property
+    def long_tailed(self) -> bool:
+        """Whether some numbers are much larger than most, as amounts are; see `LONG_TAIL`."""
+        quantiles = self.quantiles or {}
+        return quantiles.get(0.99, 0.0) > LONG_TAIL * quantiles.get(0.5, 0.0) >= 0
 
     @property
     def integral(self) -> bool:
@@ -336,6 +351,10 @@ def _name(group: Sequence[str]) -> str:
 
 _DAY = "[0-9]{1,2}"
 _GROUPING = "., '’\u00a0\u202f"
+_FIGURE = rf"([0-9]+([.,][0-9]*)?|[0-9]{{1,3}}([{_GROUPING}][0-9]{{3}})+([.,][0-9]*)?)"
+_MONEY = r"(us\$|[$€£¥]|usd|eur|gbp|chf|jpy)"
+_MAGNITUDE = "(k|m|b|t|bn|mn|mio|mrd|thousand|million|billion|trillion)?"
+_TITLE = "((Dr|Prof|Mr|Mrs|Ms|Miss|Sir|Herr|Frau)[.]? )*"
 _MONTHS = "(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*"
 
 SHAPES: Mapping[str, str] = {
@@ -357,8 +376,9 @@ SHAPES: Mapping[str, str] = {
     "url": r"^([a-z][a-z0-9+.-]*://|www\.)[^\s]+$",
     "mac": r"^[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}$",
     # Two to four words, the first and the last with a capital (or from a script without them), or
-    # two to four Chinese characters.
-    "person": r"^([^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*,?( [^\s!-&(),/:-@\[-`{-~]+){0,2}"
+    # two to four Chinese characters; after titles such as Dr. or Mrs., also after a comma.
+    "person": rf"^{_TITLE}"
+    + r"([^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*,?( [^\s!-&(),/:-@\[-`{-~]+){0,2}"
     r" [^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*|[一-鿿]{2,4})$",
     "record": r"^[A-Za-z]{1,6}[-_ /]?[0-9]{4,}$",
     # Digits in groups, as telephone numbers and numbers of persons have them: 2 85 05 78 006 084 36.
@@ -376,10 +396,10 @@ SHAPES: Mapping[str, str] = {
     # Year and month first, with or without a day: 2013-07-15, 2013-07, 2013/07/15 10:30.
     "year_first": r"^[12][0-9]{3}[-/.](0[1-9]|1[0-2])([-/.]([0-9]{2})([ tT].*)?)?$",
     "coordinates": r"^[(]?-?[0-9]{1,3}\.[0-9]{2,}[,; ]+-?[0-9]{1,3}\.[0-9]{2,}[)]?$",
-    # A number with a point, a comma, a sign of money or a share, as amounts are written; in other groups
-    # than of three digits numbers of persons are: 756.9217.0769.85, 2 85 05 78 006 084 36.
-    "amount": rf"^[-+]?[$€£¥]? ?([0-9]+([.,][0-9]*)?|[0-9]{{1,3}}([{_GROUPING}][0-9]{{3}})+([.,][0-9]*)?)"
-    r" ?[%$€£¥]?$",
+    # A number with a point, a comma, a sign of money or a share, as amounts are written ($177 B); in other
+    # groups than of three digits numbers of persons are: 756.9217.0769.85, 2 85 05 78 006 084 36.
+    "amount": rf"^[-+]?[$€£¥]? ?{_FIGURE}"
+    rf" ?[%$€£¥]?$|^[-+]?{_MONEY} ?{_FIGURE} ?{_MAGNITUDE}$|^[-+]?{_FIGURE} ?{_MAGNITUDE} ?{_MONEY}$",
     # Ranges of numbers: [70-80), 18-24, <20, >=65, 90+.
     "range": r"^([\[(]?-?[0-9]+(\.[0-9]+)? ?(-|–|to|bis|,|;) ?-?[0-9]+(\.[0-9]+)?[\])\[]?"
     r"|[<>≤≥]=? ?-?[0-9]+(\.[0-9]+)?|-?[0-9]+(\.[0-9]+)? ?[+])$",

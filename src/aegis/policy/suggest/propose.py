@@ -143,6 +143,7 @@ class ProposedPolicy:
         of_weight = () if weight is None else (f"{show(weight)!r}: {ASKED_OF_WEIGHT}",)
         return (*by_column, *of_weight, *([self.identifying] * bool(self.identifying)))
 
+    @checks_types
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the YAML of the policy to a file. An existing file is overwritten only if `force`
         is True.

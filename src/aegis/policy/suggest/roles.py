@@ -286,9 +286,12 @@ def _doubt_of_texts(facts: ColumnFacts) -> str | None:
 
 
 def _look_like_names(facts: ColumnFacts) -> bool:
-    """Return whether nearly all texts look like names of persons; short texts must also be many."""
+    """Return whether nearly all texts look like names of persons; short texts must also be many. If
+    most of them contain a common given name, a few texts suffice.
+    """
     short = facts.lengths is None or facts.lengths[1] <= LONGEST_WORD
-    enough = facts.distinct >= (MANY_VALUES if short else FEWEST_KEYS)
+    fewest = FEW_VALUES if facts.shape("given") >= MOSTLY else FEWEST_KEYS
+    enough = facts.distinct >= (MANY_VALUES if short else fewest)
     return enough and facts.shape("person") > NEARLY_ALL and not names_thing(facts.spoken)
 
 
@@ -539,7 +542,8 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
         is_area = concept is not None and (is_code(facts) or concept.name == POSTCODE)
         return None if is_area or is_amount(facts) or facts.shape("coordinates") > 0.5 else reason
     if facts.kind is Kind.INTEGER:
-        return None if concept is not None or names_measure(facts.spoken) else reason
+        measured = facts.long_tailed or names_measure(facts.spoken)
+        return None if concept is not None or measured else reason
     return None
 
 
@@ -591,6 +595,7 @@ def _repeats_like_a_key(facts: ColumnFacts) -> bool:
     """
     return (
         not names_measure(facts.spoken)
+        and not facts.long_tailed
         and (facts.quantiles or {}).get(0.5, 0.0) >= LEAST_KEY
         and (_spreads_like_a_key(facts) or (facts.even and not names_moment(facts.spoken)))
         and facts.round_share <= KEY_ROUND

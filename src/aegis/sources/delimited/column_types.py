@@ -27,6 +27,8 @@ _CODE = r"[+-]?0[0-9].*|\+.*|-?[0-9]{19,}"
 _EXACT = 15
 """Number of decimal digits that doubles represent exactly."""
 _STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+_UTC = "(Z|[+-]00(:?00)?)"
+_OFFSET = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 _ORDERS = {
     "day-first": ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y"),
     "month-first": ("%m/%d/%Y", "%m-%d-%Y"),
@@ -43,6 +45,7 @@ _BOOLEANS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"))
 _TIMELY = re.compile(r"[0-9][-0-9/.:TZ+ ]+")
 _WITH_NAMES = re.compile(r"[A-Za-z0-9][-A-Za-z0-9, ]*[0-9]{4}")
 _TIMES = ("", " %H:%M:%S", " %H:%M")
+_AS_WRITTEN = "times are read as they are written, without their offset from UTC."
 
 
 OTHER_SPELLING = "aegis: a text of another type"
@@ -114,6 +117,8 @@ class _Form:
         For dates: which of day and month comes first, if both orders are possible.
     doubtful
         Whether two different texts may have the same value.
+    note
+        Message to the user about the column, without its name; empty if there is none.
     """
 
     type: str
@@ -121,6 +126,7 @@ class _Form:
     meets: str
     order: str = ""
     doubtful: bool = False
+    note: str = ""
 
 
 def types_of(
@@ -343,17 +349,33 @@ def _times(text: str) -> list[_Form]:
     patterns = {
         "DATE": "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}",
         "TIMESTAMP": _STAMP,
-        "TIMESTAMPTZ": f"{_STAMP}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)",
+        "TIMESTAMPTZ": f"{_STAMP}{_UTC}",
         "TIME": "[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?",
     }
-    return [
+    valid = "TRY_CAST({text} AS {kind}) IS NOT NULL AND regexp_full_match({text}, '{pattern}')"
+    forms = [
         _Form(
             kind,
             f"CAST({text} AS {kind})",
-            f"TRY_CAST({text} AS {kind}) IS NOT NULL AND regexp_full_match({text}, '{pattern}')",
+            valid.format(text=text, kind=kind, pattern=pattern),
         )
         for kind, pattern in patterns.items()
     ]
+    meets = valid.format(text=text, kind="TIMESTAMPTZ", pattern=_STAMP + _OFFSET)
+    return [*forms, _Form("TIMESTAMP", as_written(text), meets, note=_AS_WRITTEN)]
+
+
+def has_offset(text: str) -> str:
+    """Return SQL that is true for a text with a time and an offset from UTC other than 0."""
+    return (
+        f"regexp_full_match({text}, '{_STAMP}{_OFFSET}') "
+        f"AND NOT regexp_full_match({text}, '{_STAMP}{_UTC}')"
+    )
+
+
+def as_written(text: str) -> str:
+    """Return SQL that reads a text such as 2024-01-01 00:30+01:00 as the time that it shows."""
+    return f"CAST(regexp_replace({text}, '{_OFFSET}$', '') AS TIMESTAMP)"
 
 
 def _dates(text: str, order: str, day: str) -> list[_Form]:
@@ -388,7 +410,8 @@ def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn
     orders = {form.order: form for form in reversed(met) if form.order}
     if len(orders) < 2 or dialect.dates in orders:
         form = orders.get(dialect.dates, met[0])
-        return CsvColumn(name, form.type, form.value, by_context=_by_context(form, dialect))
+        by_context = _by_context(form, dialect)
+        return CsvColumn(name, form.type, form.value, note=form.note, by_context=by_context)
     return CsvColumn.text(
         name,
         "dates that may begin with the day or with the month are read as text; say which with "
