@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -314,6 +314,20 @@ def grants(session: Session, data_set: DataSet) -> list[tuple[str, str]]:
     query = select(Account.name, Grant.role).join(Account, Account.id == Grant.account_id)
     granted = session.execute(query.where(Grant.data_set_id == data_set.id))
     return sorted((name, role) for name, role in granted)
+
+
+def holders(session: Session, request: Request, roles: Iterable[AccountRole]) -> list[Account]:
+    """Return the open accounts, other than the consumer, that have one of these roles on the data
+    set of a request.
+    """
+    query = select(Account, Grant.role).join(Grant, Grant.account_id == Account.id)
+    granted = query.where(
+        Grant.data_set_id == request.data_set_id,
+        Grant.role.in_([str(role) for role in roles]),
+        Account.disabled.is_(False),
+        Account.id != request.consumer_id,
+    )
+    return [account for account, role in session.execute(granted) if role in account.roles]
 
 
 def add_version(

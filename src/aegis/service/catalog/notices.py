@@ -13,9 +13,10 @@ from types import MappingProxyType
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from aegis.service.catalog import data_sets
 from aegis.service.catalog.access import AccountRole
 from aegis.service.catalog.log import append
-from aegis.service.catalog.records import Account, Grant, LogEntry, Request
+from aegis.service.catalog.records import LogEntry, Request
 from aegis.service.catalog.states import RequestState
 
 NOTICES_SENT = "notices sent"
@@ -132,22 +133,11 @@ def _notice(session: Session, entry: LogEntry) -> Notice | None:
     outdated = event.while_in is not None and (request is None or request.state != event.while_in)
     if request is None or outdated or entry.detail.get("holds") is False:
         return None
-    names = {request.consumer.name} if not event.roles else _granted(session, request, event.roles)
+    recipients = (
+        data_sets.holders(session, request, event.roles) if event.roles else [request.consumer]
+    )
+    names = {account.name for account in recipients}
     to = tuple(sorted(names - {entry.actor}))
     if not to:
         return None
     return Notice(entry.number, entry.hash, request.id, request.data_set_id, event.words, to)
-
-
-def _granted(session: Session, request: Request, roles: frozenset[AccountRole]) -> set[str]:
-    query = (
-        select(Account.name)
-        .join(Grant, Grant.account_id == Account.id)
-        .where(
-            Grant.data_set_id == request.data_set_id,
-            Grant.role.in_([str(role) for role in roles]),
-            Account.disabled.is_(False),
-            Account.id != request.consumer_id,
-        )
-    )
-    return set(session.scalars(query))

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from aegis.service.catalog import data_sets, jobs, requests
 from aegis.service.catalog.access import AccountRole, Action, Actor, may
-from aegis.service.catalog.records import Account, Approval, DataSet, Grant, Request
+from aegis.service.catalog.records import Approval, DataSet, Request
 from aegis.service.catalog.states import RequestState
 
 _MOST = 500
@@ -80,17 +80,12 @@ def stuck(session: Session, request: Request) -> str | None:
     """
     if request.state not in requests.WITH_OTHERS:
         return None
-    operates = select(Account).join(Grant, Grant.account_id == Account.id)
-    granted = operates.where(
-        Grant.data_set_id == request.data_set_id,
-        Grant.role == str(AccountRole.OPERATOR),
-        Account.disabled.is_(False),
-        Account.id != request.consumer_id,
-    )
-    reviewed = any(AccountRole.OPERATOR in account.roles for account in session.scalars(granted))
+    why = data_sets.unserved(request.data_set)
     undecided = request.state in (RequestState.SUBMITTED, RequestState.IN_REVIEW)
-    nobody = None if reviewed or not undecided else _NO_OPERATOR
-    return data_sets.unserved(request.data_set) or nobody
+    if why is None and undecided:
+        operators = data_sets.holders(session, request, [AccountRole.OPERATOR])
+        return None if operators else _NO_OPERATOR
+    return why
 
 
 def _answered(session: Session, by: Actor, request: Request, action: Action) -> bool:
