@@ -68,14 +68,16 @@ def test_a_time_limit_is_still_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> 
     assert idle.search.stopped is None
 
 
-def test_advise_counts_work_where_nobody_sets_a_time_limit(
+def test_advise_counts_work_without_a_time_limit_and_proves_with_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clocks: list[Clock] = []
+    proves: list[bool] = []
     run = Searcher.run
 
     def noted(self: Searcher, *args: Any, **options: Any) -> Any:
         clocks.append(options["time_limit"])
+        proves.append(options["prove"])
         return run(self, *args, **options)
 
     monkeypatch.setattr(Searcher, "run", noted)
@@ -83,6 +85,7 @@ def test_advise_counts_work_where_nobody_sets_a_time_limit(
     study = Study(table, policy_of({"k": 3}))
     for limit in (None, 60.0):
         study.advise(measure="held-out-auc", time_limit=limit)
+    assert (proves[0], proves[-1]) == (False, True)
     for name in CLOCKS:
         monkeypatch.setattr(time, name, _Busy())
     counted, timed = clocks[0], clocks[-1]

@@ -138,9 +138,9 @@ class Advising(ABC):
             configurations, Aegis ranks these by default.
         top, time_limit, explain_best
             How many configurations to return, the time limit in seconds, and whether to explain the
-            best one: as in `search`. If you give no time limit, the search stops after work that
-            takes about 30 seconds on an idle machine. The advice then says how much better another
-            configuration could be.
+            best one: as in `search`. With a time limit, the search continues until its result is
+            proven or the time is over. Without one, it stops after work that takes about 30 seconds
+            on an idle machine. The advice then says how much better another configuration could be.
 
         Examples
         --------
@@ -159,6 +159,7 @@ class Advising(ABC):
             top=top,
             time_limit=time_limit,
             work=SEARCH_WORK,
+            prove=time_limit is not None,
             methods=methods,
             explain_best=explain_best,
         )
