@@ -332,7 +332,7 @@ def search_labels(table: str, *, policy: str, serve: str, limit: float = 300) ->
     combined = aegis.load_policy(rules | {"serve": serve})
 
     def work() -> dict[str, Any]:
-        advice = aegis.search(table, combined, top=1, time_limit=limit, explain_best=False)
+        advice = aegis.search(table, combined, top=1, time_limit=limit, prove=True)
         return {"combinations": float(advice.combinations), "optimal": advice.optimal}
 
     return work
