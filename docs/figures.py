@@ -57,17 +57,22 @@ def _table(task: str, run: Run) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     load = " to ".join(f"{one:g}" for one in run.load)
-    words = f"python -m benchmarks --only {task} --rows {run.rows:.0e}".replace("e+0", "e")
+    words = _plain(f"python -m benchmarks --only {task} --rows {run.rows:.0e}")
     return f"\n{table}\n\n`{words}`, commit {run.commit}, {run.date}, load {load}."
 
 
+def _plain(text: str) -> str:
+    """Return a text of a figure as pages write numbers: 5 %, 1e7."""
+    return re.sub(r"(?<=\d)%", " %", re.sub(r"(?<=\de)\+0*", "", text))
+
+
 def _cell(text: str) -> str:
-    return re.sub(r"(?<=\d)%", " %", text).replace("|", "\\|")
+    return _plain(text).replace("|", "\\|")
 
 
 def _missed(runs: Mapping[str, Run]) -> str:
     missed = [
-        f"- {figure.name} (`{task}`): {value(figure)}, target {_target(figure, verdict=False)}"
+        f"- {_plain(figure.name)} (`{task}`): {value(figure)}, target {_target(figure, verdict=False)}"
         for task, run in runs.items()
         for figure in run.figures
         if figure.met is False

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import figures as docs_figures  # noqa: E402
 
 PAGES = [path for path in docs_figures.pages() if docs_figures.MARK.search(path.read_text("utf-8"))]
-QUICK = Figure("scale", "advise / copy", 2.04, "x", 3.0, note="4 s / 2 s")
+QUICK = Figure("scale", "advise / copy", 2.04, "x", 3.0, note="s = 5%, 1e+07 rows")
 SLOW = Figure("scale", "peak | memory", 4123.0, "MB", 4000)
 RUN = Run("0123abcd", "2026-11-30", [1.0, 2.5], 1000, [QUICK, SLOW])
 
@@ -48,7 +48,7 @@ def test_a_page_states_value_target_and_origin():
     assert docs_figures.with_figures(page, {"scale": RUN}) == (
         "A <!-- figures scale -->\n\n"
         "| measured | figure | target | details |\n| --- | --- | --- | --- |\n"
-        "| advise / copy | 2.04 | at most 3 | 4 s / 2 s |\n"
+        "| advise / copy | 2.04 | at most 3 | s = 5 %, 1e7 rows |\n"
         "| peak \\| memory | 4.12 GB | at most 4 GB: **missed** |  |\n\n"
         "`python -m benchmarks --only scale --rows 1e3`, commit 0123abcd, 2026-11-30, load 1 to 2.5.\n"
         "<!-- end --> B <!-- figure scale: advise / copy -->2.04<!-- end -->"
