@@ -227,7 +227,7 @@ def test_a_name_is_no_list_of_names() -> None:
         POLICY.without("age")
     with pytest.raises(PolicyError, match="masks is None, of type NoneType"):
         aegis.Configuration("one", None)  # type: ignore[arg-type]
-    with pytest.raises(PolicyError, match="name is .*, with half of a surrogate pair"):
+    with pytest.raises(PolicyError, match="with half of a surrogate pair"):
         aegis.Configuration("\ud800", {})
     advice = aegis.Study(TABLE, POLICY).rank(generate_count=1)
     with pytest.raises(PolicyError, match="shown is 3, of type int"):

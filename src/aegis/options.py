@@ -173,13 +173,11 @@ def _check_record(request: Any) -> None:
 def _check(values: Mapping[str, Any], hints: Mapping[str, Any], written: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if name in hints and not _fits(value, hints[name]):
+            fault = f"of type {type(value).__name__}"
             if isinstance(value, str) and not _is_text(value):
-                raise PolicyError(
-                    f"{name} is {brief(value)}, with half of a surrogate pair.",
-                    hint="No file can contain such a text. Remove this character.",
-                )
+                fault = "with half of a surrogate pair, which no file can contain"
             raise PolicyError(
-                f"{name} is {brief(value)}, of type {type(value).__name__}.",
+                f"{name} is {brief(value)}, {fault}.",
                 hint=f"Allowed: {written[name]}{_meaning(hints[name])}.",
             )
 
