@@ -29,7 +29,7 @@ def searches(folder: Path) -> Iterator[Figure]:
 def _compared(case: Case, turns: Turns) -> Figure:
     ours, arx = turns.medians
     notes = [
-        f"{1000 * ours:.0f} / {1000 * arx:.0f} ms",
+        f"{1000 * ours:,.0f} / {1000 * arx:,.0f} ms",
         f"classes counted {turns.ours[-1].checked:,} / {turns.arx[-1].checked:,} times",
         f"first search {1000 * turns.ours[0].seconds:,.0f} / {1000 * turns.arx[0].seconds:,.0f} ms, "
         f"ratio {turns.first:.2f}",
