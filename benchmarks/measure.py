@@ -108,35 +108,39 @@ def step(name: str, **options: Any) -> Step:
 
 def measured(running: subprocess.Popen[str], what: str) -> Step:
     """Wait for a process that prints `seconds`, `cpu`, `result` and maybe `peak` as JSON."""
-    started = time.perf_counter()
-    with running as process:
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    whole = time.perf_counter() - started
-    if process.returncode:
-        raise RuntimeError(f"This failed: {what}.")
+    printed, (whole, _, peak) = ended(running, what)
     found = json.loads(printed.splitlines()[-1])
-    peak = found.get("peak", usage.ru_maxrss / 1024)
-    return Step(found["seconds"], found["cpu"], whole, peak, found["result"])
+    return Step(found["seconds"], found["cpu"], whole, found.get("peak", peak), found["result"])
 
 
-def command(
-    *words: object, environment: Mapping[str, str] | None = None
-) -> tuple[float, float, float]:
-    """Run `aegis` with these words; return wall and processor time and peak memory (MB)."""
-    started = time.perf_counter()
-    program = Path(sys.executable).with_name("aegis")
-    with subprocess.Popen(
-        [program, *map(str, words)], stdout=subprocess.DEVNULL, env=environment
-    ) as process:
+Run = tuple[float, float, float]
+"""Elapsed seconds, processor seconds and peak memory (MB) of a process."""
+
+
+def ended(running: subprocess.Popen[str], what: str, given: str = "") -> tuple[str, Run]:
+    """Give a process this input if it has a pipe for it; return what it printed, and what it took
+    from now on. Raise `RuntimeError` if it fails.
+    """
+    started, printed = time.perf_counter(), ""
+    with running as process:
+        if process.stdin is not None:
+            process.stdin.write(given)
+            process.stdin.close()
+        if process.stdout is not None:
+            printed = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"aegis {' '.join(map(str, words))} ended with {process.returncode}.")
     wall = time.perf_counter() - started
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    if process.returncode:
+        raise RuntimeError(f"This ended with {process.returncode}: {what}.")
+    return printed, (wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def command(*words: object, environment: Mapping[str, str] | None = None) -> Run:
+    """Run `aegis` with these words; return what it took."""
+    program = [str(Path(sys.executable).with_name("aegis")), *map(str, words)]
+    running = subprocess.Popen(program, stdout=subprocess.DEVNULL, env=environment, text=True)
+    return ended(running, " ".join(program))[1]
 
 
 def four_commands(table: Sequence[object], folder: Path, name: str) -> dict[str, list[object]]:
@@ -172,15 +176,9 @@ def advised(*words: object) -> dict[str, Any]:
     return stated
 
 
-def imports_alone(statement: str) -> tuple[float, float]:
-    """Run a statement in a fresh interpreter; return wall and processor time."""
-    started = time.perf_counter()
-    with subprocess.Popen([sys.executable, "-c", statement]) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"This failed: {statement}.")
-    return time.perf_counter() - started, usage.ru_utime + usage.ru_stime
+def imports_alone(statement: str) -> Run:
+    """Run a statement in a fresh interpreter; return what it took."""
+    return ended(subprocess.Popen([sys.executable, "-c", statement], text=True), statement)[1]
 
 
 def timed(work: Callable[[], Any], repeat: int = 1) -> tuple[float, float]:

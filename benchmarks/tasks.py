@@ -11,8 +11,7 @@ from typing import Any
 
 from benchmarks.arx.cases import ADULT as ARX_ADULT
 from benchmarks.arx.cases import ADULT_QUASI, Case
-from benchmarks.arx.task import processes as arx_processes
-from benchmarks.arx.task import searches as arx_searches
+from benchmarks.arx.task import arx, arx_process
 from benchmarks.disk import disk
 from benchmarks.grouping import anonymizers
 from benchmarks.large import huge, large, memory
@@ -274,8 +273,7 @@ def search(_: Settings) -> Iterator[Figure]:
     )
     yield Figure("search", "14 quasi-identifiers, peak memory", everything.peak, "MB", 2000)
     if not (SHARED / "arx_adult").is_dir():
-        print(f"search: skipped, no data at {SHARED}")
-        return
+        raise SkipError(f"no data of ARX at {SHARED}")
     for limit in (0.0, 0.02, 0.05):
         policy, table = arx_policy(limit)
         study = aegis.Study(table, policy)
@@ -299,16 +297,6 @@ def arx_policy(limit: float) -> tuple[Any, str]:
 
     case = Case(ARX_ADULT, ADULT_QUASI, "NU entropy", limit)
     return aegis.load_policy(case.rules()), str(case.table.path)
-
-
-def arx(settings: Settings) -> Iterator[Figure]:
-    """Search 30 cases with Aegis and with ARX in turns."""
-    yield from arx_searches(settings.folder)
-
-
-def arx_process(settings: Settings) -> Iterator[Figure]:
-    """Load and search a table in fresh processes of Aegis and of ARX in turns."""
-    yield from arx_processes(settings.folder)
 
 
 def search_models(settings: Settings) -> Iterator[Figure]:

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.arx import task
 from benchmarks.arx.cases import CASES, Case
 from benchmarks.arx.turns import Answer, Turns
+from benchmarks.tasks import Settings, run_task
 
 from aegis.policy import load_policy
 
@@ -74,7 +75,8 @@ def test_without_arx_one_line_says_what_to_set(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     monkeypatch.delenv(task.CLASSES, raising=False)
-    assert not [*task.searches(tmp_path), *task.processes(tmp_path)]
+    settings = Settings(tmp_path, 1)
+    assert not [*run_task("arx", settings, {}), *run_task("arx_process", settings, {})]
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 2
     assert all("Set AEGIS_ARX" in line for line in printed)
@@ -85,5 +87,5 @@ def test_without_data_one_line_says_what_to_set(
 ):
     monkeypatch.setenv(task.CLASSES, "anything")
     monkeypatch.setattr(task, "ADULT", replace(task.ADULT, folder=tmp_path))
-    assert not list(task.searches(tmp_path))
+    assert not run_task("arx", Settings(tmp_path, 1), {})
     assert "Set AEGIS_DATA" in capsys.readouterr().out

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.arx.cases import ADULT, ADULT_QUASI, CASES, FARS, Case
 from benchmarks.arx.turns import Answer, Turns, take_turns
-from benchmarks.measure import Figure, advised, command
+from benchmarks.measure import Figure, Run, SkipError, advised, command, ended
+
+if TYPE_CHECKING:
+    from benchmarks.tasks import Settings
 
 CLASSES = "AEGIS_ARX"
 """The environment variable with the class path of ARX."""
@@ -19,10 +22,10 @@ SEARCHES = 6
 PROCESSES = 5
 
 
-def searches(folder: Path) -> Iterator[Figure]:
-    """Search every case with both programs in turns."""
-    java = _java("arx", folder)
-    for case in CASES if java else ():
+def arx(settings: Settings) -> Iterator[Figure]:
+    """Search 30 cases with Aegis and with ARX in turns."""
+    java = _java(settings.folder)
+    for case in CASES:
         yield _compared(case, take_turns(case, java, SEARCHES))
 
 
@@ -47,14 +50,14 @@ def _compared(case: Case, turns: Turns) -> Figure:
     )
 
 
-def processes(folder: Path) -> Iterator[Figure]:
-    """Load Adult and search it once by loss, in fresh processes of both programs in turns."""
+def arx_process(settings: Settings) -> Iterator[Figure]:
+    """Load Adult and search it once by loss, in fresh processes of Aegis and of ARX in turns."""
     import yaml
 
-    java = _java("arx_process", folder)
-    for share in (0.0, 0.05) if java else ():
+    java = _java(settings.folder)
+    for share in (0.0, 0.05):
         case = Case(ADULT, ADULT_QUASI[:8], "loss", share)
-        policy = folder / "arx.yaml"
+        policy = settings.folder / "arx.yaml"
         policy.write_text(yaml.safe_dump(case.rules()), encoding="utf-8")
         words = ("advise", ADULT.path, "-p", policy, "--search", "--objective", case.objective)
         pairs = []
@@ -65,10 +68,6 @@ def processes(folder: Path) -> Iterator[Figure]:
         stated = advised(*words)
         best = Answer(0.0, 0, stated["search"]["best"], answer.levels, stated["optimal"])
         yield _whole(share, pairs, proven=best.proven and best.same_result(answer))
-
-
-Run = tuple[float, float, float]
-"""Elapsed seconds, processor seconds and peak memory (MB) of a process."""
 
 
 def _whole(share: float, pairs: list[tuple[Run, Run]], *, proven: bool) -> Figure:
@@ -91,36 +90,20 @@ def _whole(share: float, pairs: list[tuple[Run, Run]], *, proven: bool) -> Figur
 
 def _one_search(java: list[str], case: Case) -> tuple[Run, Answer]:
     """Start Java, load the table, search once; return what the process took, and its answer."""
-    started = time.perf_counter()
-    with subprocess.Popen(
-        [*java, *case.arguments()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("search\n")
-        process.stdin.close()
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - started
-    if process.returncode:
-        raise RuntimeError(f"ARX ended with {process.returncode}.")
-    run = wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    words = [*java, *case.arguments()]
+    running = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    printed, run = ended(running, f"ARX with {case.name}", "search\n")
     return run, Answer.parse(printed.splitlines()[-1])
 
 
-def _java(task: str, folder: Path) -> list[str]:
-    """Compile ArxSearch.java; return the words that start it, or none if something is missing."""
+def _java(folder: Path) -> list[str]:
+    """Compile ArxSearch.java; return the words that start it."""
     found = os.environ.get(CLASSES)
     if not found:
-        print(
-            f"{task}: skipped. Set {CLASSES} to the class path of ARX (benchmarks/arx/README.md)."
-        )
-        return []
+        raise SkipError(f"no ARX. Set {CLASSES} to its class path (benchmarks/arx/README.md)")
     missing = [table.path for table in (ADULT, FARS) if not table.path.exists()]
     if missing:
-        print(f"{task}: skipped, no file {missing[0]}. Set AEGIS_DATA to the folder with the data.")
-        return []
+        raise SkipError(f"no file {missing[0]}. Set AEGIS_DATA to the folder with the data")
     classes = folder / "arx"
     source = Path(__file__).with_name("ArxSearch.java")
     subprocess.run(["javac", "-d", classes, "-classpath", found, source], check=True)

@@ -27,7 +27,7 @@ from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import DataError, NoAdmissibleConfiguration
 from aegis.masks import Suppress
-from aegis.measures import MEASURES, SHARE_KEPT, Direction, LabelKind, Measure, ModelMetric
+from aegis.measures import MEASURES, SHARE_KEPT, LabelKind, Measure, ModelMetric
 from aegis.options import checks_types
 from aegis.policy import OwnerRule, RuleOverride
 from aegis.words import (
@@ -348,25 +348,16 @@ class Advice:
         """Whether the best score could be chance: it is not significantly better than the score of
         a constant prediction.
         """
-        return self.utility is not None and self._may_be_chance(self.utility.value)
+        figure = self.utility
+        return figure is not None and figure.may_be_chance(figure.value, self.label_rows)
 
     @property
     def predicts_unmasked(self) -> bool:
         """Whether the unmasked table predicts the label: its score is significantly better than the
         score of a constant prediction.
         """
-        return self.utility is not None and not self._may_be_chance(self.utility.reference)
-
-    def _may_be_chance(self, value: float) -> bool:
-        """Return whether the score `value` is better than the score of a constant prediction by
-        less than two standard errors.
-        """
-        figure, measure = self.utility, MEASURES.get(self.measure)
-        unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
-        if figure is None or figure.stderr is None or not unbiased:
-            return False
-        gain = measure.direction.sign * (value - measure.worst(self.label_rows))
-        return gain < 2 * figure.stderr
+        figure = self.utility
+        return figure is not None and not figure.may_be_chance(figure.reference, self.label_rows)
 
     @property
     def undecided(self) -> bool:

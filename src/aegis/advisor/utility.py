@@ -34,6 +34,7 @@ from aegis.measures import (
     FALLBACK_MEASURE,
     MEASURES,
     SHARE_KEPT,
+    Direction,
     LabelKind,
     Measure,
     Need,
@@ -623,17 +624,35 @@ class UtilityFigure:
             return "About nine of ten trained models are within this range; 0.5 is chance."
         return "About seven of ten trained models are within this range; most others do better."
 
+    def may_be_chance(self, value: float, label_rows: Sequence[float] | None = None) -> bool:
+        """Return whether the score `value` is better than the score of a constant prediction by
+        less than two standard errors.
+
+        Parameters
+        ----------
+        value
+            The score of the masked or of the unmasked table.
+        label_rows
+            Rows of each label class, on which the score of a constant prediction can depend.
+        """
+        measure = MEASURES.get(self.measure)
+        unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
+        if self.stderr is None or not unbiased:
+            return False
+        gain = measure.direction.sign * (value - measure.worst(label_rows))
+        return gain < 2 * self.stderr
+
     def chance(self, label: str) -> tuple[str, ...]:
         """Return a tuple with a warning that the AUC or R2 with which models predict `label` may be
-        chance; empty if it is better than that of a constant prediction by two standard errors.
+        chance; empty if it is not.
         """
-        if self.stderr is None or self.labels or self.measure not in MEASURES:
+        if self.labels or self.measure not in MEASURES or not self.may_be_chance(self.value):
             return ()
-        measure = MEASURES.get(self.measure)
-        if measure.unit not in VARIES or self.value - measure.worst() >= 2 * self.stderr:
+        unit = MEASURES.get(self.measure).unit
+        if unit not in VARIES:
             return ()
         return (
-            f"{measure.unit} {self.value:.{self.digits}f} is within two standard errors of no utility: that the "
+            f"{unit} {self.value:.{self.digits}f} is within two standard errors of no utility: that the "
             f"released columns predict {label} may be chance",
         )
 

@@ -68,11 +68,12 @@ class Mismatch:
         """
         values = (self.certified, self.measured)
         if all(map(_is_shown_short, values)):
-            texts = alike_texts(*values)
             if self.what.startswith("privacy.risk."):
                 texts = tuple(map(portion, values))
             elif all(isinstance(value, int) for value in values):
                 texts = tuple(f"{value:,}" for value in values)
+            else:
+                texts = alike_texts(*values)
             if texts[0] != texts[1]:
                 return texts
         return tuple(map(brief, values))
