@@ -125,7 +125,7 @@ def _batches(
         failing = pa.array(mixed(left_out_codes, sizes))
     for start in range(0, rows, ROWS):
         batch = slice(start, start + ROWS)
-        groups = {name: of[codes[batch]] for name, (codes, of, _) in columns.items()}
+        groups = {name: of.take(codes[batch]) for name, (codes, of, _) in columns.items()}
         keep: npt.NDArray[np.bool_] | slice = slice(None)
         if failing is not None:
             key = mixed((groups[name] for name in quasi), sizes)
@@ -145,7 +145,7 @@ def _array(groups: npt.NDArray[np.unsignedinteger], masked_values: pa.Array) -> 
     used = np.bincount(groups, minlength=len(masked_values)) > 0
     null = masked_values.is_null().to_numpy(zero_copy_only=False)
     texts = used & ~null
-    indices = (np.cumsum(texts) - 1).astype(np.int32)[groups]
+    indices = (np.cumsum(texts) - 1).astype(np.int32).take(groups)
     missing = null[groups] if (used & null).any() else None
     if missing is not None:
         indices[missing] = 0

@@ -370,7 +370,7 @@ class Builder:
         """Return rows with the index of their class; without a label, it is the number of classes."""
         column = self.policy.label.column
         if not column:
-            return replace(rows, label=np.zeros(len(rows.label), dtype=np.int64), classes=1)
+            return replace(rows, label=np.zeros(len(rows.label), dtype=np.uint8), classes=1)
         values = rows.values[column]
         if self.response is not None:
             of_value = np.where(np.isnan(numbers_of(values)), len(classes), 0)
@@ -378,7 +378,7 @@ class Builder:
             released = values if self.label_mask is None else shown_values(self.label_mask, values)
             positions = pc.index_in(settle(released), value_set=classes)
             of_value = pc.fill_null(positions, len(classes)).to_numpy(zero_copy_only=False)
-        label = of_value.astype(np.int32)[rows.codes[column]]
+        label = narrow(of_value, len(classes) + 1).take(rows.codes[column])
         return replace(rows, label=label, classes=len(classes))
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
@@ -600,7 +600,7 @@ class Builder:
             tuple(a.n_atoms for a in attributes.values()),
             classes,
             atoms,
-            self.coded_rows.label[labelled],
+            self.coded_rows.label[labelled].astype(np.int64),
             dealer,
             response=self._held_response(labelled),
             weights=self._held_weights(labelled),
@@ -659,11 +659,11 @@ class Builder:
         """
         blocks = self._held_blocks(sample_rows)
         if self.coded_rows is not None and blocks is not None:
-            of_values = {n: a.atoms.astype(np.int32) for n, a in attributes.items()}
+            of_values = {n: narrow(a.atoms, a.n_atoms) for n, a in attributes.items()}
             for block in blocks:
                 yield Chunk(
-                    [atoms[self.coded_rows.codes[n][block]] for n, atoms in of_values.items()],
-                    self.coded_rows.label[block],
+                    [atoms.take(self.coded_rows.codes[n][block]) for n, atoms in of_values.items()],
+                    self.coded_rows.label[block].astype(np.int32),
                     self._held_weights(block),
                     response=self._held_response(block),
                 )

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from threading import get_ident
 from weakref import WeakKeyDictionary
 
@@ -33,7 +34,8 @@ from aegis.sources import Source
 from aegis.sources.embedded import LEAST_MEMORY, limits, parse_size
 from aegis.sources.open import stored_batches
 from aegis.summary.codes import encode, narrow, stored_codes
-from aegis.summary.frequency import BLOCK, FrequencyTable, distinct_rows
+from aegis.summary.cooccurrence import counts_by_key
+from aegis.summary.frequency import BLOCK, LARGEST_KEY, FrequencyTable, distinct_rows, mixed
 from aegis.summary.model import AttributeSummary
 
 MOST_ROWS = 2_000_000
@@ -51,6 +53,8 @@ LARGE = 1_000_000
 """Least rows of a Parquet file whose columns are held while it is released."""
 _CODE_BYTES = 8
 """Bytes of a cell of such a file, with what is computed from its code."""
+_COUNTED = 1 << 18
+"""Rows whose values are counted at a time: their 64-bit keys fit in the cache of a processor."""
 _FIRST, _REPEATS = 100_000, 4
 """First rows of it, and how many of them must share a value on average."""
 
@@ -73,14 +77,15 @@ class CodedRows:
         For each column, the index of the value of each of N rows in `values`, shape (N,), in the
         smallest integer type.
     label
-        The class of each row, shape (N,); it is C if the row has no label.
+        The class of each row, shape (N,), in the smallest integer type; it is C if the row has no
+        label.
     classes
         The number of classes, C.
     """
 
     values: Mapping[str, pa.Array]
     codes: Mapping[str, npt.NDArray[np.unsignedinteger]]
-    label: Codes
+    label: npt.NDArray[np.unsignedinteger]
     classes: int
     _cells: WeakKeyDictionary[FrequencyTable, npt.NDArray[np.unsignedinteger]] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
@@ -130,8 +135,8 @@ class CodedRows:
     def rows(self, name: str) -> Codes:
         """Return how many rows have each of the V values of the column `name`, shape (V,)."""
         counted = np.zeros(len(self.values[name]), dtype=np.int64)
-        for start in range(0, len(self.label), BLOCK):
-            block = self.codes[name][start : start + BLOCK]
+        for start in range(0, len(self.label), _COUNTED):
+            block = self.codes[name][start : start + _COUNTED]
             counted += np.bincount(block, minlength=len(counted))
         return counted
 
@@ -143,8 +148,8 @@ class CodedRows:
         if weights is None and self.classes == 1 and self.labelled.all():
             return np.column_stack([self.rows(name), np.zeros(len(self.values[name]), np.int64)])
         counted = np.zeros(len(self.values[name]) * columns, dtype=np.int64)
-        for start in range(0, len(self.label), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for start in range(0, len(self.label), _COUNTED):
+            rows = slice(start, start + _COUNTED)
             cell = self.codes[name][rows].astype(np.int64)
             cell *= columns
             cell += self.label[rows]
@@ -189,10 +194,27 @@ class CodedRows:
         """Return how many rows `n` have each combination of values in these columns, called `k0`,
         `k1`, ...
         """
-        first, _, counts = distinct_rows([self.codes[n] for n in names], len(self.label))
-        columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
+        codes, counts = self._combinations([self.codes[n] for n in names])
+        columns = [self.values[n].take(pa.array(c)) for n, c in zip(names, codes, strict=True)]
         keys = [f"k{i}" for i in range(len(names))]
         return pa.table([*columns, pa.array(counts)], names=[*keys, "n"])
+
+    def _combinations(self, columns: Sequence[Integers]) -> tuple[list[Integers], Codes]:
+        """Return the combinations of codes that occur, ascending, as one array for each of the
+        `columns`; and the rows of each. It sorts keys, not rows, in a fifth of the time.
+        """
+        rows, sizes = len(self.label), [int(column.max(initial=0)) + 1 for column in columns]
+        if not columns or not rows or prod(sizes) >= LARGEST_KEY:
+            first, _, counts = distinct_rows(columns, rows)
+            return [column[first] for column in columns], counts
+        parts = [
+            counts_by_key(mixed((c[i : i + BLOCK] for c in columns), sizes), None, prod(sizes))
+            for i in range(0, rows, BLOCK)
+        ]
+        keys, counts = map(np.concatenate, zip(*parts, strict=True))
+        if len(parts) > 1:
+            keys, counts = counts_by_key(keys, counts, prod(sizes))
+        return list(np.unravel_index(keys, sizes)), counts
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
@@ -221,7 +243,7 @@ def read_rows(source: Source, names: Sequence[str], rows: int | None = None) -> 
     if not parts:
         columns = source.table.select(**{f"a{i}": source.table[n] for i, n in enumerate(names)})
         parts = _parts(source, columns, names)
-    return CodedRows(*_joined(source, names, parts), np.zeros(rows, dtype=np.int64), 1)
+    return CodedRows(*_joined(source, names, parts), np.zeros(rows, dtype=np.uint8), 1)
 
 
 @contextmanager
@@ -270,7 +292,7 @@ def stored_rows(source: Source, names: Sequence[str]) -> CodedRows | None:
     return CodedRows(
         {name: columns[name][1] for name in names},
         {name: columns[name][0] for name in names},
-        np.zeros(source.rows, dtype=np.int64),
+        np.zeros(source.rows, dtype=np.uint8),
         1,
     )
 
@@ -355,14 +377,16 @@ def join_parts(
     value_codes, distinct = encode(pa.concat_arrays([values for _, values in parts]))
     starts = np.cumsum([0, *(len(values) for _, values in parts)]).tolist()
     small = narrow(value_codes, len(distinct))
-    codes = [small[start:][indices] for start, (indices, _) in zip(starts, parts, strict=False)]
+    codes = [
+        small[start:].take(indices) for start, (indices, _) in zip(starts, parts, strict=False)
+    ]
     used = np.zeros(len(distinct), dtype=np.bool_)
     for part_codes in codes:
         used[part_codes] = True
         if used.all():  # mostly after a few rows
             return np.concatenate(codes), distinct
     some = narrow(np.cumsum(used) - 1, int(used.sum()))
-    return some[np.concatenate(codes)], distinct.filter(pa.array(used))
+    return some.take(np.concatenate(codes)), distinct.filter(pa.array(used))
 
 
 TRIAL_ROWS = 100_000
@@ -431,7 +455,7 @@ def read_groups(source: Source, names: Iterable[str]) -> tuple[CodedRows, Codes]
     for i, name in enumerate(stored[1]):
         group_codes, values[name] = encode(groups[f"c{i}"].combine_chunks())
         codes[name] = narrow(group_codes, len(values[name]))
-    rows = CodedRows(values, codes, np.zeros(groups.num_rows, dtype=np.int64), 1)
+    rows = CodedRows(values, codes, np.zeros(groups.num_rows, dtype=np.uint8), 1)
     return rows, groups["aegis_n"].to_numpy()
 
 

@@ -104,7 +104,7 @@ class PersonCells:
 
 
 Codes = npt.NDArray[np.int32]
-_LARGEST_KEY = 1 << 62
+LARGEST_KEY = 1 << 62
 BLOCK = 1 << 20
 """Rows whose keys are in memory at a time."""
 
@@ -216,7 +216,7 @@ def combine(columns: Iterable[Integers], rows: int) -> Ints:
         size = int(column.max(initial=0)) + 1
         if size == 1:
             continue
-        if space * size >= _LARGEST_KEY:
+        if space * size >= LARGEST_KEY:
             key = distinct_keys(key)[1]
             space = int(key.max(initial=0)) + 1
         key *= size
@@ -231,7 +231,7 @@ def distinct_rows(columns: Sequence[Integers], rows: int) -> tuple[Ints, Integer
     which needs little memory.
     """
     sizes = [int(column.max(initial=0)) + 1 for column in columns]
-    if rows <= BLOCK or prod(sizes) >= _LARGEST_KEY:
+    if rows <= BLOCK or prod(sizes) >= LARGEST_KEY:
         return distinct_keys(combine(columns, rows))
     parts, of_rows = [], []
     for start in range(0, rows, BLOCK):

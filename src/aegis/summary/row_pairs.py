@@ -408,7 +408,7 @@ def count_row_pairs(
         What the dealer computes from the codes, if it is known (`Dealer.content`).
     """
     small = list(map(narrow, codes, sizes))
-    label, folds = label.astype(np.int64), dealer.folds
+    folds = dealer.folds
     fold = dealer.rows(small, label, response, weights, content)
     rows = AtomRows(small, sizes, label, fold, classes, folds, weights, response=response)
     per_fold = np.bincount(fold, weights=weights, minlength=folds).astype(np.int64)
