@@ -216,10 +216,9 @@ class Dealer:
         """
         if self.folds == 1:
             return np.zeros(len(label), dtype=np.int64)
-        sums = self.content(codes) if content is None else content
         first, second = (
             self._with(modulo(total + _sum([(self._label, label)], index)), number, weight, index)
-            for index, total in enumerate(sums)
+            for index, total in enumerate(self.content(codes) if content is None else content)
         )
         return np.asarray(self.fold(first, second, self._numbers.number(first * PRIME + second)))
 
