@@ -1,6 +1,7 @@
 """Rows as codes: those read as files store them against those that the engine reads."""
 
 import datetime as dt
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from aegis.release import audit
 from aegis.sources import Source, open_table
 from aegis.sources.open import stored_batches
 from aegis.summary import coded_rows
-from aegis.summary.coded_rows import join_parts, read_rows
+from aegis.summary.coded_rows import CodedRows, join_parts, read_rows
 from aegis.summary.codes import encode, stored_codes
 from aegis.summary.frequency import distinct_keys
 
@@ -133,3 +134,26 @@ def test_distinct_keys_are_those_of_sorting(keys: list[int]) -> None:
     wanted = np.unique(key, return_index=True, return_inverse=True, return_counts=True)[1:]
     for own, other in zip(distinct_keys(key), wanted, strict=True):
         assert own.tolist() == other.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 300)), max_size=40),
+    constants=st.sampled_from([0, 1, 70]),
+    block=st.integers(1, 41),
+    largest=st.sampled_from([1 << 62, 4]),
+)
+def test_cells_are_the_combinations_of_values_and_their_rows(
+    rows: list[tuple[int, int]], constants: int, block: int, largest: int
+) -> None:
+    full = [(*row, *[0] * constants) for row in rows]
+    names = ["a", "b", *(f"c{i}" for i in range(constants))]
+    codes = {n: np.array([row[i] for row in full], dtype=np.uint16) for i, n in enumerate(names)}
+    values = {name: pa.array(range(301)) for name in names}
+    of_rows = CodedRows(values, codes, np.zeros(len(rows), dtype=np.uint8), 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coded_rows, "BLOCK", block)
+        patch.setattr(coded_rows, "LARGEST_KEY", largest)
+        cells = of_rows.cells(names).to_pylist()
+    wanted = sorted(Counter(full).items())
+    assert [tuple(cell.values()) for cell in cells] == [(*row, n) for row, n in wanted]

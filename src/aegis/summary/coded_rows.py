@@ -203,7 +203,8 @@ class CodedRows:
         """Return the combinations of codes that occur, ascending, as one array for each of the
         `columns`; and the rows of each. It sorts keys, not rows, in a fifth of the time.
         """
-        rows, sizes = len(self.label), [int(column.max(initial=0)) + 1 for column in columns]
+        rows, codes = len(self.label), list[Integers]()
+        sizes = [int(column.max(initial=0)) + 1 for column in columns]
         if not columns or not rows or prod(sizes) >= LARGEST_KEY:
             first, _, counts = distinct_rows(columns, rows)
             return [column[first] for column in columns], counts
@@ -214,7 +215,10 @@ class CodedRows:
         keys, counts = map(np.concatenate, zip(*parts, strict=True))
         if len(parts) > 1:
             keys, counts = counts_by_key(keys, counts, prod(sizes))
-        return list(np.unravel_index(keys, sizes)), counts
+        for size in reversed(sizes):
+            keys, digit = np.divmod(keys, size)
+            codes.append(digit)
+        return codes[::-1], counts
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:
