@@ -57,7 +57,7 @@ from aegis.summary.codes import (
 )
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
-from aegis.summary.frequency import FrequencyTable
+from aegis.summary.frequency import BLOCK, FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, Summary
 from aegis.summary.pairs_in_engine import count_pairs_in_engine, read_combinations
 from aegis.summary.responses import MOST_BITS, NumberUnit, check_number, rows_with_number
@@ -378,7 +378,10 @@ class Builder:
             released = values if self.label_mask is None else shown_values(self.label_mask, values)
             positions = pc.index_in(settle(released), value_set=classes)
             of_value = pc.fill_null(positions, len(classes)).to_numpy(zero_copy_only=False)
-        label = narrow(of_value, len(classes) + 1).take(rows.codes[column])
+        small, codes = narrow(of_value, len(classes) + 1), rows.codes[column]
+        starts = range(0, len(codes), BLOCK)  # all at once would need eight bytes for each row
+        blocks = [small.take(codes[start : start + BLOCK]) for start in starts]
+        label = np.concatenate([small[:0], *blocks])
         return replace(rows, label=label, classes=len(classes))
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:

@@ -352,7 +352,9 @@ class _RowNumbers:
         counts = np.diff(first, append=len(keys))
         before = self._before(ordered[first])
         number = np.empty(len(keys), dtype=np.int64)
-        number[order] = np.arange(len(keys)) - np.repeat(first - before, counts)
+        turns = np.arange(len(keys))
+        turns -= np.repeat(first - before, counts)
+        number[order] = turns
         self._chunks.append((ordered[first], counts))
         return number
 
