@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from aegis.arrays import Floats, Ints
+from aegis.arrays import Floats, Integers, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
+from aegis.masks import common_refinement
 from aegis.measures.checks import group_sums
 from aegis.papers.reconstruction.composite import SmoothFit, composite_link
 from aegis.papers.reconstruction.evidence import (
@@ -75,16 +76,16 @@ def all_evidence(
         )
     slack = AGREEMENT * evidence.rows
     masks = drop_implied(merge_intervals(evidence.masked, slack), slack)
-    block, blocks = common_refinement([mask.codes for mask in masks])
-    fit = _fit_blocks(masks, block, blocks, evidence.histogram, tolerance, max_sweeps, progress)
-    refined = MaskedJoint("common refinement", block, fit.table)
+    block = common_refinement([mask.codes for mask in masks])
+    fit = _fit_blocks(masks, block, evidence.histogram, tolerance, max_sweeps, progress)
+    refined = MaskedJoint("common refinement", block.astype(np.int64), fit.table)
     table = _spread_blocks(refined, evidence.histogram)
     return replace(
         fit,
         table=table,
         method="all-evidence",
         residual=evidence.residual(table),
-        details={"families": float(len(masks)), "blocks": float(blocks)},
+        details={"families": float(len(masks)), "blocks": float(refined.groups)},
         notes=(*fit.notes, *_notes(evidence)),
     )
 
@@ -147,18 +148,6 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
     return remaining
 
 
-def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
-    """Divide atoms into blocks: two atoms are in one block if all groupings put them together.
-    Return the block of each atom, and the number of blocks.
-    """
-    block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
-    blocks = 1
-    for codes in groupings:
-        _, block = np.unique(block * (int(codes.max()) + 1) + codes, return_inverse=True)
-        blocks = int(block.max()) + 1
-    return block.astype(np.int64), blocks
-
-
 def _is_runs(codes: Ints) -> bool:
     """Return whether every group consists of consecutive atoms."""
     starts = codes[np.flatnonzero(np.diff(codes, prepend=-1))]
@@ -167,8 +156,7 @@ def _is_runs(codes: Ints) -> bool:
 
 def _fit_blocks(
     masks: Sequence[MaskedJoint],
-    block: Ints,
-    blocks: int,
+    block: Integers,
     histogram: Floats | None,
     tolerance: float,
     max_sweeps: int,
@@ -177,8 +165,8 @@ def _fit_blocks(
     """Estimate the rows by block (values that no mask distinguishes) and class; IPF for several
     masks.
     """
-    leader = np.zeros(blocks, dtype=np.int64)
-    leader[block] = np.arange(len(block))
+    leader = np.unique(block, return_index=True)[1]
+    blocks = len(leader)
     if len(masks) == 1:
         return Reconstruction(masks[0].joint[masks[0].codes[leader]], "all-evidence")
     labels = masks[0].joint.shape[1]
@@ -283,8 +271,9 @@ def smooth(
     """
     _require_order(evidence)
     base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
-    block, blocks = common_refinement([mask.codes for mask in evidence.masked])
-    joint = MaskedJoint("common refinement", block, aggregate(block, base.table, blocks))
+    block = common_refinement([mask.codes for mask in evidence.masked]).astype(np.int64)
+    grouped = aggregate(block, base.table, int(block.max()) + 1)
+    joint = MaskedJoint("common refinement", block, grouped)
     known_counts = _KnownCounts.of(evidence, joint.codes, base.table)
     weight = known_counts.weight()
     fits = known_counts.fits() if weight else []
