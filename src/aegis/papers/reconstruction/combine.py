@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from aegis.arrays import Floats, Integers, Ints
+from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.masks import common_refinement
@@ -24,7 +24,7 @@ from aegis.papers.reconstruction.evidence import (
     Reconstruction,
     aggregate,
 )
-from aegis.papers.reconstruction.families import THEOREM_1, Family, spread
+from aegis.papers.reconstruction.families import THEOREM_1, spread
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
 
 
@@ -76,9 +76,9 @@ def all_evidence(
         )
     slack = AGREEMENT * evidence.rows
     masks = drop_implied(merge_intervals(evidence.masked, slack), slack)
-    block = common_refinement([mask.codes for mask in masks])
+    block = common_refinement([mask.codes for mask in masks]).astype(np.int64)
     fit = _fit_blocks(masks, block, evidence.histogram, tolerance, max_sweeps, progress)
-    refined = MaskedJoint("common refinement", block.astype(np.int64), fit.table)
+    refined = MaskedJoint("common refinement", block, fit.table)
     table = _spread_blocks(refined, evidence.histogram)
     return replace(
         fit,
@@ -156,7 +156,7 @@ def _is_runs(codes: Ints) -> bool:
 
 def _fit_blocks(
     masks: Sequence[MaskedJoint],
-    block: Integers,
+    block: Ints,
     histogram: Floats | None,
     tolerance: float,
     max_sweeps: int,
@@ -171,9 +171,7 @@ def _fit_blocks(
         return Reconstruction(masks[0].joint[masks[0].codes[leader]], "all-evidence")
     labels = masks[0].joint.shape[1]
     seed = np.repeat(np.bincount(block, minlength=blocks), labels).reshape(blocks, labels)
-    families: list[Family] = [
-        joint_family(mask.name, mask.codes[leader], mask.joint) for mask in masks
-    ]
+    families = [joint_family(mask.name, mask.codes[leader], mask.joint) for mask in masks]
     if histogram is not None:
         families.append(histogram_family(group_sums(block, histogram, blocks), labels))
     return ipf(seed, families, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
