@@ -6,7 +6,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aegis.errors import DataError, PolicyError
-from aegis.masks import common_refinement
 from aegis.papers.reconstruction import (
     Evidence,
     MaskedJoint,
@@ -16,7 +15,7 @@ from aegis.papers.reconstruction import (
     reconstruct,
     total_variation,
 )
-from aegis.papers.reconstruction.combine import drop_implied, merge_intervals
+from aegis.papers.reconstruction.combine import common_refinement, drop_implied, merge_intervals
 from aegis.papers.reconstruction.evidence import aggregate
 
 

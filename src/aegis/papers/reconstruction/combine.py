@@ -14,7 +14,6 @@ import numpy as np
 from aegis.arrays import Floats, Ints
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
-from aegis.masks import common_refinement
 from aegis.measures.checks import group_sums
 from aegis.papers.reconstruction.composite import SmoothFit, composite_link
 from aegis.papers.reconstruction.evidence import (
@@ -76,7 +75,7 @@ def all_evidence(
         )
     slack = AGREEMENT * evidence.rows
     masks = drop_implied(merge_intervals(evidence.masked, slack), slack)
-    block = common_refinement([mask.codes for mask in masks]).astype(np.int64)
+    block = common_refinement([mask.codes for mask in masks])
     fit = _fit_blocks(masks, block, evidence.histogram, tolerance, max_sweeps, progress)
     refined = MaskedJoint("common refinement", block, fit.table)
     table = _spread_blocks(refined, evidence.histogram)
@@ -146,6 +145,16 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
         else:
             remaining.append(mask)
     return remaining
+
+
+def common_refinement(groupings: Sequence[Ints]) -> Ints:
+    """Divide atoms into blocks: two atoms are in one block if all groupings put them together.
+    Return the block of each atom, from 0 on.
+    """
+    block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
+    for codes in groupings:
+        block = np.unique(block * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+    return block
 
 
 def _is_runs(codes: Ints) -> bool:
@@ -269,7 +278,7 @@ def smooth(
     """
     _require_order(evidence)
     base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
-    block = common_refinement([mask.codes for mask in evidence.masked]).astype(np.int64)
+    block = common_refinement([mask.codes for mask in evidence.masked])
     grouped = aggregate(block, base.table, int(block.max()) + 1)
     joint = MaskedJoint("common refinement", block, grouped)
     known_counts = _KnownCounts.of(evidence, joint.codes, base.table)

@@ -14,7 +14,13 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.measures.checks import counts
 from aegis.papers.reconstruction.evidence import Reconstruction
-from aegis.papers.reconstruction.families import CellFit, Groups, determine, grouped_steps
+from aegis.papers.reconstruction.families import (
+    CellFit,
+    Determined,
+    Groups,
+    determine,
+    grouped_steps,
+)
 
 STALL_WINDOW = 100
 """Number of sweeps between two checks whether the residual still falls."""
@@ -74,13 +80,7 @@ def ipf(
     if total == 0:
         return Reconstruction(np.zeros(start.shape), "ipf")
     determined = determine(start.ravel(), families, max(tolerance, 1e-9) * total)
-    where = np.flatnonzero(determined.open)
-    outcome = _Outcome(converged=True, sweeps=0, residual=0.0, worst="")
-    if where.size:
-        steps = grouped_steps(families, determined.remaining, where)
-        fit = CellFit(determined.cells[where], steps)
-        outcome = _iterate(fit, tolerance * total, max_sweeps, progress)
-        determined.cells[where] = fit.cells
+    outcome = _fit_open(determined, families, tolerance * total, max_sweeps, progress)
     if not outcome.converged:
         _require_feasible(start.ravel(), families, total, outcome)
     return outcome.of(determined.cells.reshape(start.shape))
@@ -136,6 +136,25 @@ def _check(seed: Floats, families: Sequence[Groups], tolerance: float, max_sweep
                 hint="All targets must come from the same rows.",
             )
     return totals[0]
+
+
+def _fit_open(
+    determined: Determined,
+    families: Sequence[Groups],
+    limit: float,
+    max_sweeps: int,
+    progress: Progress,
+) -> _Outcome:
+    """Fit the open cells of a table in place, until no group deviates from its total by more than
+    `limit` rows.
+    """
+    where = np.flatnonzero(determined.open)
+    if not where.size:
+        return _Outcome(converged=True, sweeps=0, residual=0.0, worst="")
+    fit = CellFit(determined.cells[where], grouped_steps(families, determined.remaining, where))
+    outcome = _iterate(fit, limit, max_sweeps, progress)
+    determined.cells[where] = fit.cells
+    return outcome
 
 
 def _iterate(fit: CellFit, limit: float, max_sweeps: int, progress: Progress) -> _Outcome:
