@@ -38,8 +38,8 @@ _STEP = 0.1
 
 
 class ExpectedSmallClasses:
-    """Estimates how many rows are in classes that are too small for a rule. As the rule of a search,
-    it admits the configurations that meet the rule with a margin, by this estimate.
+    """Estimates how many rows are in classes that are too small for a rule. A search that uses the
+    estimate as its rule considers only configurations with an estimate of at most `most`.
 
     The logarithm of the share of a class is a sum over the quasi-identifiers. So its distribution
     over the rows is the convolution of their distributions.
