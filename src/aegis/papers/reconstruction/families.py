@@ -145,15 +145,19 @@ class FamilySweep(NamedTuple):
 
 
 class CellFit:
-    """Iterative proportional fitting (IPF) of the cells of a table to families of constraints, each
-    of which divides the cells into groups with required totals.
+    """Iterative proportional fitting (IPF) of the open cells of a table to families of constraints,
+    each of which divides the cells into groups with required totals.
 
-    `cells` are the cells, flattened; each sweep changes them in place.
+    `cells` are these cells; each sweep changes them in place.
     """
 
-    def __init__(self, cells: Floats, steps: Sequence[FamilySweep]) -> None:
-        self.cells = cells
-        self._steps = tuple(steps)
+    def __init__(self, determined: Determined, families: Sequence[Groups]) -> None:
+        self.cells = determined.cells[determined.open]
+        self._steps = []
+        for family, totals in zip(families, determined.remaining, strict=True):
+            # Groups without open cells are done, and numbering the rest afresh keeps sums short.
+            present, codes = np.unique(family.codes[determined.open], return_inverse=True)
+            self._steps.append(FamilySweep(family.name, codes.astype(np.int64), totals[present]))
 
     def sweep(self) -> float:
         """Scale the cells to the required totals of each family of groups in turn. Return the
@@ -174,20 +178,6 @@ class CellFit:
         return max(
             (_largest(step.totals(self.cells) - step.targets), step.name) for step in self._steps
         )
-
-
-def grouped_steps(
-    families: Sequence[Groups], remaining: Sequence[Floats], where: Ints
-) -> list[FamilySweep]:
-    """Return each family of constraints, restricted to the cells `where` of the flattened table.
-    `remaining` has the totals that the groups of these cells must have, by family.
-    """
-    steps = []
-    for family, totals in zip(families, remaining, strict=True):
-        # Groups without open cells are done, and numbering the rest afresh keeps sums short.
-        present, codes = np.unique(family.codes[where], return_inverse=True)
-        steps.append(FamilySweep(family.name, codes.astype(np.int64), totals[present]))
-    return steps
 
 
 def _largest(deviations: Floats) -> float:

@@ -14,13 +14,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.measures.checks import counts
 from aegis.papers.reconstruction.evidence import Reconstruction
-from aegis.papers.reconstruction.families import (
-    CellFit,
-    Determined,
-    Groups,
-    determine,
-    grouped_steps,
-)
+from aegis.papers.reconstruction.families import CellFit, Determined, Groups, determine
 
 STALL_WINDOW = 100
 """Number of sweeps between two checks whether the residual still falls."""
@@ -148,12 +142,11 @@ def _fit_open(
     """Fit the open cells of a table in place, until no group deviates from its total by more than
     `limit` rows.
     """
-    where = np.flatnonzero(determined.open)
-    if not where.size:
+    if not determined.open.any():
         return _Outcome(converged=True, sweeps=0, residual=0.0, worst="")
-    fit = CellFit(determined.cells[where], grouped_steps(families, determined.remaining, where))
+    fit = CellFit(determined, families)
     outcome = _iterate(fit, limit, max_sweeps, progress)
-    determined.cells[where] = fit.cells
+    determined.cells[determined.open] = fit.cells
     return outcome
 
 
