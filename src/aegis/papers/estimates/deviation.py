@@ -101,7 +101,7 @@ def evidence_of(
         labels=attribute.joint.shape[1],
         masked=tuple(masked),
         noisy=tuple(noisy),
-        histogram=None if setting is Information.NOTHING else _histogram(attribute).astype(float),
+        histogram=None if setting is Information.NOTHING else histogram_of(attribute).astype(float),
         ordered=None if numbers is None else np.isfinite(numbers),
     )
 
@@ -292,7 +292,7 @@ def _bounds(
     if not masked_measures:
         return math.nan, None
     has_values = setting is not Information.NOTHING
-    values = _histogram(attribute).astype(np.float64) if has_values else None
+    values = histogram_of(attribute).astype(np.float64) if has_values else None
     label_classes = attribute.joint.sum(axis=0).astype(np.float64)
     margins = Margins(label_classes, len(attribute.all_values), values)
     best = min(masked_measures) if measure.direction is Direction.LOWER else max(masked_measures)
@@ -359,7 +359,7 @@ def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
         )
 
 
-def _histogram(attribute: AttributeSummary) -> Ints:
+def histogram_of(attribute: AttributeSummary) -> Ints:
     """Return the number of labelled rows per value, shape (V,)."""
     domain = attribute.domain
     counts = None if domain is None else domain.counts

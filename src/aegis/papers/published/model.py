@@ -23,6 +23,7 @@ from aegis.arrays import Ints
 from aegis.errors import AegisError, DataError
 from aegis.files import check_output, replacing, temporary_folder
 from aegis.masks.categories import text_of
+from aegis.papers.estimates.deviation import histogram_of
 from aegis.papers.reconstruction import MaskedJoint
 from aegis.policy import Terms, read_mapping
 from aegis.sources import open_table
@@ -365,12 +366,10 @@ def histograms_of(summary: Summary) -> dict[str, dict[str, int]]:
     for name, attribute in summary.attributes.items():
         if attribute.information is Information.NOTHING:
             continue
-        counts = None if attribute.domain is None else attribute.domain.counts
-        rows = attribute.joint.sum(axis=1) if counts is None else counts
         values = (
             str(text_of(v)) if v is not None else "null" for v in attribute.all_values.to_pylist()
         )
-        histograms[name] = dict(zip(values, map(int, rows), strict=True))
+        histograms[name] = dict(zip(values, map(int, histogram_of(attribute)), strict=True))
     return histograms
 
 

@@ -11,7 +11,7 @@ from aegis.papers.reconstruction.evidence import (
     randomised_rounding,
     total_variation,
 )
-from aegis.papers.reconstruction.families import Groups, Margin, closed_form
+from aegis.papers.reconstruction.families import Groups, closed_form
 from aegis.papers.reconstruction.ipf import ipf
 from aegis.papers.reconstruction.methods import METHODS, Settings, reconstruct, sampling
 from aegis.papers.reconstruction.unfold import channel_em, unfold
@@ -20,7 +20,6 @@ __all__ = [
     "METHODS",
     "Evidence",
     "Groups",
-    "Margin",
     "MaskedJoint",
     "NoisyJoint",
     "Reconstruction",

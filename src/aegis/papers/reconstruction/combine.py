@@ -23,7 +23,7 @@ from aegis.papers.reconstruction.evidence import (
     Reconstruction,
     aggregate,
 )
-from aegis.papers.reconstruction.families import THEOREM_1, Family, spread
+from aegis.papers.reconstruction.families import THEOREM_1, spread
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
 
 
@@ -75,8 +75,8 @@ def all_evidence(
         )
     slack = AGREEMENT * evidence.rows
     masks = drop_implied(merge_intervals(evidence.masked, slack), slack)
-    block, blocks = common_refinement([mask.codes for mask in masks])
-    fit = _fit_blocks(masks, block, blocks, evidence.histogram, tolerance, max_sweeps, progress)
+    block = common_refinement([mask.codes for mask in masks])
+    fit = _fit_blocks(masks, block, evidence.histogram, tolerance, max_sweeps, progress)
     refined = MaskedJoint("common refinement", block, fit.table)
     table = _spread_blocks(refined, evidence.histogram)
     return replace(
@@ -84,7 +84,7 @@ def all_evidence(
         table=table,
         method="all-evidence",
         residual=evidence.residual(table),
-        details={"families": float(len(masks)), "blocks": float(blocks)},
+        details={"families": float(len(masks)), "blocks": float(refined.groups)},
         notes=(*fit.notes, *_notes(evidence)),
     )
 
@@ -147,16 +147,14 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
     return remaining
 
 
-def common_refinement(groupings: Sequence[Ints]) -> tuple[Ints, int]:
+def common_refinement(groupings: Sequence[Ints]) -> Ints:
     """Divide atoms into blocks: two atoms are in one block if all groupings put them together.
-    Return the block of each atom, and the number of blocks.
+    Return the block of each atom, from 0 on.
     """
     block: Ints = np.zeros(len(groupings[0]), dtype=np.int64)
-    blocks = 1
     for codes in groupings:
-        _, block = np.unique(block * (int(codes.max()) + 1) + codes, return_inverse=True)
-        blocks = int(block.max()) + 1
-    return block.astype(np.int64), blocks
+        block = np.unique(block * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+    return block
 
 
 def _is_runs(codes: Ints) -> bool:
@@ -168,7 +166,6 @@ def _is_runs(codes: Ints) -> bool:
 def _fit_blocks(
     masks: Sequence[MaskedJoint],
     block: Ints,
-    blocks: int,
     histogram: Floats | None,
     tolerance: float,
     max_sweeps: int,
@@ -177,15 +174,13 @@ def _fit_blocks(
     """Estimate the rows by block (values that no mask distinguishes) and class; IPF for several
     masks.
     """
-    leader = np.zeros(blocks, dtype=np.int64)
-    leader[block] = np.arange(len(block))
+    leader = np.unique(block, return_index=True)[1]
+    blocks = len(leader)
     if len(masks) == 1:
         return Reconstruction(masks[0].joint[masks[0].codes[leader]], "all-evidence")
     labels = masks[0].joint.shape[1]
     seed = np.repeat(np.bincount(block, minlength=blocks), labels).reshape(blocks, labels)
-    families: list[Family] = [
-        joint_family(mask.name, mask.codes[leader], mask.joint) for mask in masks
-    ]
+    families = [joint_family(mask.name, mask.codes[leader], mask.joint) for mask in masks]
     if histogram is not None:
         families.append(histogram_family(group_sums(block, histogram, blocks), labels))
     return ipf(seed, families, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
@@ -283,8 +278,9 @@ def smooth(
     """
     _require_order(evidence)
     base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
-    block, blocks = common_refinement([mask.codes for mask in evidence.masked])
-    joint = MaskedJoint("common refinement", block, aggregate(block, base.table, blocks))
+    block = common_refinement([mask.codes for mask in evidence.masked])
+    grouped = aggregate(block, base.table, int(block.max()) + 1)
+    joint = MaskedJoint("common refinement", block, grouped)
     known_counts = _KnownCounts.of(evidence, joint.codes, base.table)
     weight = known_counts.weight()
     fits = known_counts.fits() if weight else []

@@ -1,15 +1,11 @@
 """Define the constraint families of iterative proportional fitting (IPF), eliminate cells, and run
-sweeps, which fit every family once: by cells, or by the common sums of two families. For one mask,
-the result has a closed form.
+sweeps, which fit every family once. For one mask, the result has a closed form.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -48,64 +44,6 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Margin:
-    """A family of constraints that fixes a margin (sums over some axes) of a table of counts. Each
-    cell of the margin is the required total of one group of cells.
-
-    Attributes
-    ----------
-    name
-        Name of the family, for messages.
-    shape
-        Shape of the table.
-    axes
-        The axes that the margin keeps, ascending.
-    targets
-        Required margin, of shape `tuple(shape[axis] for axis in axes)`; stored flat.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    targets: Floats
-
-    def __post_init__(self) -> None:
-        targets = counts(self.targets, f"The targets of family {self.name!r}")
-        # A bound before the first and after the last: strictly rising means distinct and within.
-        bounded = (-1, *self.axes, len(self.shape))
-        if any(family >= other for family, other in pairwise(bounded)):
-            raise DataError(
-                f"Family {self.name!r} keeps axes {self.axes} of a table of shape {self.shape}.",
-                hint="Axes must be distinct, ascending and within the table.",
-            )
-        if targets.shape != self.margin_shape:
-            raise DataError(
-                f"Family {self.name!r}: the margin over axes {self.axes} of a table of shape "
-                f"{self.shape} has shape {self.margin_shape}, given {targets.shape}."
-            )
-        object.__setattr__(self, "targets", targets.ravel())
-
-    @property
-    def margin_shape(self) -> tuple[int, ...]:
-        """Shape of the margin."""
-        return tuple([self.shape[axis] for axis in self.axes])
-
-    @cached_property
-    def codes(self) -> Ints:
-        """The group of each of the n cells of the flattened table, shape (n,)."""
-        group_ids = np.arange(self.targets.size).reshape(
-            [size if axis in self.axes else 1 for axis, size in enumerate(self.shape)]
-        )
-        # An addition in place is a fraction of what broadcast_to costs on a small table.
-        codes: Ints = np.zeros(self.shape, dtype=np.int64)
-        codes += group_ids
-        return codes.ravel()
-
-
-Family = Groups | Margin
-
-
-@dataclass(frozen=True, eq=False)
 class Determined:
     """A table of counts in which each cell that can have only one value has this value, and the
     totals that the other cells must still reach.
@@ -127,7 +65,7 @@ class Determined:
     remaining: list[Floats]
 
 
-def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determined:
+def determine(seed: Floats, families: Sequence[Groups], slack: float) -> Determined:
     """Set the cells of a table whose values follow from the totals that `families` of constraints
     require.
 
@@ -168,7 +106,7 @@ def determine(seed: Floats, families: Sequence[Family], slack: float) -> Determi
     return Determined(cells, is_open, remaining)
 
 
-def _check_possible(family: Family, remaining: Floats, open_cells: Ints, slack: float) -> None:
+def _check_possible(family: Groups, remaining: Floats, open_cells: Ints, slack: float) -> None:
     wrong = (remaining < -slack) | ((open_cells == 0) & (remaining > slack))
     if not wrong.any():
         return
@@ -191,9 +129,6 @@ def _check_possible(family: Family, remaining: Floats, open_cells: Ints, slack: 
 TINY = 1e-290
 """Divisor in place of a sum that is 0: all cells of such a sum are 0, and stay 0."""
 
-SMALL = 4096
-"""Most entries of a table of two families that is always cheap."""
-
 
 class FamilySweep(NamedTuple):
     """A family of constraints on a table: its name, the number of the group of each cell, and the
@@ -210,31 +145,30 @@ class FamilySweep(NamedTuple):
 
 
 class CellFit:
-    """Iterative proportional fitting (IPF) that updates every cell of a table. It takes any number
-    of families of constraints, each of which divides the cells into groups with required totals.
+    """Iterative proportional fitting (IPF) of the open cells of a table to families of constraints,
+    each of which divides the cells into groups with required totals.
 
-    `values` are the cells, flattened; they are changed in place.
+    `cells` are these cells; each sweep changes them in place.
     """
 
-    def __init__(self, values: Floats, steps: Sequence[FamilySweep]) -> None:
-        self._values = values
-        self._steps = tuple(steps)
-
-    @property
-    def settled(self) -> bool:
-        """Whether no cell is left to fit."""
-        return not self._steps
+    def __init__(self, determined: Determined, families: Sequence[Groups]) -> None:
+        self.cells = determined.cells[determined.open]
+        self._steps = []
+        for family, totals in zip(families, determined.remaining, strict=True):
+            # Groups without open cells are done, and numbering the rest afresh keeps sums short.
+            present, codes = np.unique(family.codes[determined.open], return_inverse=True)
+            self._steps.append(FamilySweep(family.name, codes.astype(np.int64), totals[present]))
 
     def sweep(self) -> float:
         """Scale the cells to the required totals of each family of groups in turn. Return the
         largest deviation from the totals of the first family before it was scaled, in rows.
         """
-        values, correction = self._values, 0.0
+        cells, correction = self.cells, 0.0
         for number, step in enumerate(self._steps):
-            current = step.totals(values)
+            current = step.totals(cells)
             if number == 0:
                 correction = _largest(current - step.targets)
-            values *= (step.targets / np.maximum(current, TINY))[step.codes]
+            cells *= (step.targets / np.maximum(current, TINY))[step.codes]
         return correction
 
     def residual(self) -> tuple[float, str]:
@@ -242,99 +176,8 @@ class CellFit:
         the name of the family of constraints to which the group belongs.
         """
         return max(
-            (_largest(step.totals(self._values) - step.targets), step.name) for step in self._steps
+            (_largest(step.totals(self.cells) - step.targets), step.name) for step in self._steps
         )
-
-    def cells(self) -> Floats:
-        """Return the cells of the table as they are after the sweeps so far."""
-        return self._values
-
-
-class PairFit:
-    """Iterative proportional fitting for two families of constraints, each of which divides the
-    cells of a table into groups with required totals.
-
-    The fitted table is
-
-        seed * u[first group] * v[second group],
-
-    where the seed is the start table, and u and v have a factor for each group. Let K be the sums
-    of the seed by both groups. The current totals of the families are u (K v) and v (K' u), so no
-    sweep needs the cells. Seed and required totals must be above 0.
-
-    References
-    ----------
-    Sinkhorn (1967), Diagonal equivalence to matrices with prescribed row and column sums.
-    """
-
-    def __init__(self, seed: Floats, families: Sequence[Family]) -> None:
-        first, two = families
-        self._names = first.name, two.name
-        self._seed = seed
-        self._targets = first.targets, two.targets
-        self._codes = first.codes, two.codes
-        shape = len(first.targets), len(two.targets)
-        pair = first.codes * shape[1] + two.codes
-        self._sums = group_sums(pair, seed.ravel(), shape[0] * shape[1]).reshape(shape)
-        self._first, self._second = np.ones(len(first.targets)), np.ones(len(two.targets))
-        self._bare = self._sums.dot(self._second)
-
-    @classmethod
-    def suits(cls, seed: Floats, families: Sequence[Family]) -> bool:
-        """Return whether there are two families of groups of cells, and the number of pairs of
-        their groups is not much larger than the number of cells.
-        """
-        if len(families) != 2:
-            return False
-        return len(families[0].targets) * len(families[1].targets) <= max(2 * seed.size, SMALL)
-
-    @property
-    def settled(self) -> bool:
-        """Whether no cell is left to fit: always False, because all cells are fitted."""
-        return False
-
-    def sweep(self) -> float:
-        """Scale the table to the required totals of both families of groups. Return the root mean
-        square deviation of the first family's groups from their totals afterwards, in rows.
-        """
-        targets, sums = self._targets[0], self._sums
-        self._first = first = targets / self._bare
-        self._second = second = self._targets[1] / first.dot(sums)
-        self._bare = bare = sums.dot(second)
-        off = first * bare - targets
-        return math.sqrt(off.dot(off) / len(off))
-
-    def residual(self) -> tuple[float, str]:
-        """Return the largest deviation of a group of cells from its required total, in rows, and
-        the name of the family of constraints to which the group belongs.
-        """
-        off_first = _largest(self._first * self._bare - self._targets[0])
-        two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
-        return max((off_first, self._names[0]), (two, self._names[1]))
-
-    def cells(self) -> Floats:
-        """Return the cells of the table as they are after the sweeps so far."""
-        first, two = self._codes
-        factors = self._first[first] * self._second[two]
-        return self._seed * factors.reshape(self._seed.shape)
-
-
-Fit = CellFit | PairFit
-"""A table under iterative proportional fitting (IPF)."""
-
-
-def grouped_steps(
-    families: Sequence[Family], remaining: Sequence[Floats], where: Ints
-) -> list[FamilySweep]:
-    """Return each family of constraints, restricted to the cells `where` of the flattened table.
-    `remaining` has the totals that the groups of these cells must have, by family.
-    """
-    steps = []
-    for family, totals in zip(families, remaining, strict=True):
-        # Groups without open cells are done, and numbering the rest afresh keeps sums short.
-        present, codes = np.unique(family.codes[where], return_inverse=True)
-        steps.append(FamilySweep(family.name, codes.astype(np.int64), totals[present]))
-    return steps
 
 
 def _largest(deviations: Floats) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,16 +14,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.measures.checks import counts
 from aegis.papers.reconstruction.evidence import Reconstruction
-from aegis.papers.reconstruction.families import (
-    CellFit,
-    Family,
-    Fit,
-    Groups,
-    Margin,
-    PairFit,
-    determine,
-    grouped_steps,
-)
+from aegis.papers.reconstruction.families import CellFit, Determined, Groups, determine
 
 STALL_WINDOW = 100
 """Number of sweeps between two checks whether the residual still falls."""
@@ -34,7 +25,7 @@ LARGEST_PROOF = 20_000
 
 def ipf(
     seed: npt.ArrayLike,
-    families: Sequence[Family],
+    families: Sequence[Groups],
     *,
     tolerance: float = 1e-8,
     max_sweeps: int = 10_000,
@@ -82,12 +73,11 @@ def ipf(
     total = _check(start, families, tolerance, max_sweeps)
     if total == 0:
         return Reconstruction(np.zeros(start.shape), "ipf")
-    needed_families = _without_implied(families, max(tolerance, 1e-9) * total)
-    fit, finish = _prepare(start, needed_families, max(tolerance, 1e-9) * total)
-    outcome = _iterate(fit, tolerance * total, max_sweeps, progress)
+    determined = determine(start.ravel(), families, max(tolerance, 1e-9) * total)
+    outcome = _fit_open(determined, families, tolerance * total, max_sweeps, progress)
     if not outcome.converged:
         _require_feasible(start.ravel(), families, total, outcome)
-    return outcome.of(finish(fit).reshape(start.shape))
+    return outcome.of(determined.cells.reshape(start.shape))
 
 
 @dataclass(frozen=True)
@@ -115,7 +105,7 @@ class _Outcome:
         )
 
 
-def _check(seed: Floats, families: Sequence[Family], tolerance: float, max_sweeps: int) -> float:
+def _check(seed: Floats, families: Sequence[Groups], tolerance: float, max_sweeps: int) -> float:
     if not families:
         raise PolicyError("IPF needs at least one constraint family; given none.")
     if not tolerance > 0 or max_sweeps < 1:
@@ -124,12 +114,7 @@ def _check(seed: Floats, families: Sequence[Family], tolerance: float, max_sweep
             hint="The tolerance must be above 0 and the number of sweeps at least 1.",
         )
     for family in families:
-        matches = (
-            family.shape == seed.shape
-            if isinstance(family, Margin)
-            else len(family.codes) == seed.size
-        )
-        if not matches:
+        if len(family.codes) != seed.size:
             raise DataError(
                 f"Family {family.name!r} does not cover the table: the seed has shape "
                 f"{seed.shape}, {seed.size} cells.",
@@ -147,75 +132,25 @@ def _check(seed: Floats, families: Sequence[Family], tolerance: float, max_sweep
     return totals[0]
 
 
-def _needs_elimination(seed: Floats, families: Sequence[Family]) -> bool:
-    """Return whether the required totals may determine the value of a cell. This is impossible if
-    all families are proper margins (sums over some axes of the table) with positive targets. `seed`
-    is the start table.
+def _fit_open(
+    determined: Determined,
+    families: Sequence[Groups],
+    limit: float,
+    max_sweeps: int,
+    progress: Progress,
+) -> _Outcome:
+    """Fit the open cells of a table in place, until no group deviates from its total by more than
+    `limit` rows.
     """
-    return not all(
-        isinstance(family, Margin)
-        and family.targets.size < seed.size
-        and np.minimum.reduce(family.targets) > 0
-        for family in families
-    ) or bool(np.minimum.reduce(seed, axis=None) <= 0)
-
-
-def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
-    """Drop every family of constraints that fixes sums over some axes of the table if these sums
-    follow from another family, which sums over fewer axes. Raise `DataError` if both differ by more
-    than `slack` rows.
-    """
-    others: list[Family] = [family for family in families if not isinstance(family, Margin)]
-    margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
-    for number, (axes, family) in enumerate(margins):
-        larger = [
-            other
-            for index, (wider, other) in enumerate(margins)
-            if axes < wider or (index < number and axes == wider)
-        ]
-        for other in larger:
-            gap = np.abs(_margin_of(other, family.axes) - family.targets)
-            if np.maximum.reduce(gap) > slack:
-                raise DataError(
-                    f"Inconsistent constraints: families {other.name!r} and {family.name!r} "
-                    f"contradict each other by {gap.max():g} rows in group {int(gap.argmax())} "
-                    "of the latter.",
-                    hint="All targets must come from the same rows.",
-                )
-        if not larger:
-            others.append(family)
-    return others
-
-
-def _margin_of(family: Margin, axes: tuple[int, ...]) -> Floats:
-    summed = tuple([position for position, axis in enumerate(family.axes) if axis not in axes])
-    margin: Floats = np.add.reduce(family.targets.reshape(family.margin_shape), axis=summed)
-    return margin.ravel()
-
-
-def _prepare(
-    start: Floats, families: Sequence[Family], slack: float
-) -> tuple[Fit, Callable[[Fit], Floats]]:
-    """Choose how to run iterative proportional fitting for these families of constraints. Return
-    the fit, and a function that turns the finished fit into the whole table. `start` is the start
-    table, and differences of up to `slack` rows count as rounding.
-    """
-    if PairFit.suits(start, families) and not _needs_elimination(start, families):
-        return PairFit(start, families), lambda fit: fit.cells()
-    determined = determine(start.ravel(), families, slack)
-    where = np.flatnonzero(determined.open)
-
-    def finish(fit: Fit) -> Floats:
-        determined.cells[where] = fit.cells()
-        return determined.cells
-
-    steps = grouped_steps(families, determined.remaining, where) if where.size else []
-    return CellFit(determined.cells[where], steps), finish
-
-
-def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Outcome:
-    if fit.settled:
+    if not determined.open.any():
         return _Outcome(converged=True, sweeps=0, residual=0.0, worst="")
+    fit = CellFit(determined, families)
+    outcome = _iterate(fit, limit, max_sweeps, progress)
+    determined.cells[determined.open] = fit.cells
+    return outcome
+
+
+def _iterate(fit: CellFit, limit: float, max_sweeps: int, progress: Progress) -> _Outcome:
     sweep, before = 0, np.inf
     with progress.step("Iterative proportional fitting", max_sweeps) as step:
         while sweep < max_sweeps:
@@ -238,7 +173,7 @@ def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Ou
 
 
 def _require_feasible(
-    seed: Floats, families: Sequence[Family], total: float, outcome: _Outcome
+    seed: Floats, families: Sequence[Groups], total: float, outcome: _Outcome
 ) -> None:
     """Raise `DataError` if no table that is 0 where `seed` is 0 meets the required totals of all
     `families`; a linear program finds this out. Tables with very many cells are not checked.
@@ -281,8 +216,8 @@ def joint_family(name: str, codes: Ints, joint: Floats) -> Groups:
     return Groups(name, cells, joint.ravel())
 
 
-def histogram_family(histogram: Floats, labels: int) -> Margin:
+def histogram_family(histogram: Floats, labels: int) -> Groups:
     """Return the constraints that fix the row totals of a table of V values and `labels` classes to
     `histogram`, shape (V,).
     """
-    return Margin("histogram", (len(histogram), labels), (0,), histogram)
+    return Groups("histogram", np.repeat(np.arange(len(histogram)), labels), histogram)

@@ -16,7 +16,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
 from aegis.papers.reconstruction.combine import all_evidence, smooth
 from aegis.papers.reconstruction.evidence import Evidence, Reconstruction, aggregate
-from aegis.papers.reconstruction.families import Family, closed_form, the_only_mask
+from aegis.papers.reconstruction.families import closed_form, the_only_mask
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
 from aegis.papers.reconstruction.unfold import channel_em
 from aegis.registry import Registry
@@ -168,11 +168,9 @@ def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
     The table is fitted to the rows by masked value and class of each mask and to the histogram.
     Raise `PolicyError` if neither is known.
     """
-    families: list[Family] = [
-        joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked
-    ]
+    families = [joint_family(mask.name, mask.codes, mask.joint) for mask in evidence.masked]
     if evidence.histogram is not None:
-        families.insert(0, histogram_family(evidence.histogram, evidence.labels))
+        families.append(histogram_family(evidence.histogram, evidence.labels))
     if not families:
         raise PolicyError("Method 'ipf' needs a masked joint or a histogram; given neither.")
     start = np.ones((evidence.atoms, evidence.labels))

@@ -14,7 +14,7 @@ from aegis.files import SILENT, Progress
 from aegis.measures.checks import check_channel, counts
 from aegis.papers.reconstruction.combine import all_evidence, drop_implied, merge_intervals
 from aegis.papers.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint, Reconstruction
-from aegis.papers.reconstruction.families import Family
+from aegis.papers.reconstruction.families import Groups
 from aegis.papers.reconstruction.ipf import histogram_family, ipf, joint_family
 
 TRACE = 1e-3
@@ -199,9 +199,9 @@ def _side_by_side(evidence: Evidence) -> tuple[Floats, Floats]:
     return channel, np.concatenate([part[1] for part in parts])
 
 
-def _exact_families(evidence: Evidence) -> list[Family]:
+def _exact_families(evidence: Evidence) -> list[Groups]:
     slack = AGREEMENT * evidence.rows
-    families: list[Family] = [
+    families = [
         joint_family(mask.name, mask.codes, mask.joint)
         for mask in drop_implied(merge_intervals(evidence.masked, slack), slack)
     ]

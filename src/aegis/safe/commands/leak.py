@@ -127,11 +127,9 @@ def _print(
     elif isinstance(leak, LeakAudit):
         _print_summary(shell, leak, differences)
     else:
-        text = (
-            f"Passed: Aegis found no value of a single person in this {leak.kind}"
-            if leak.clean
-            else f"Failed: this {leak.kind} shows values of single persons"
-        )
+        from aegis.safe.protect.documents import document_verdict
+
+        text = document_verdict(leak.kind, passed=leak.clean)
         shell.show(line(text), *(line(f"- {text}") for text in leak.findings))
 
 

@@ -62,6 +62,13 @@ class DocumentLeak:
         return json_fields(self) | {"clean": self.clean}
 
 
+def document_verdict(kind: str, *, passed: bool) -> str:
+    """Return the result of an audit of a document of this `kind` in words."""
+    if passed:
+        return f"Passed: Aegis found no value of a single person in this {kind}"
+    return f"Failed: this {kind} shows values of single persons"
+
+
 def audit_document(
     text: str, kind: str, summaries: Sequence[Summary] = (), *, threshold: int = 5
 ) -> DocumentLeak:

@@ -112,7 +112,9 @@ def rank_protected(
             scored.append((_ranked(name, choice, scorer), choice))
             step.advance()
     expected = ExpectedSmallClasses.of(summary, policy)
-    scored.sort(key=lambda entry: (_fails(expected, entry[1]), entry[0].ranking_key(1)))
+    scored.sort(key=lambda entry: entry[0].ranking_key(1))
+    if expected is not None:
+        scored.sort(key=lambda entry: expected.under(entry[1]) > expected.most)
     advice = _advice(scorer, scored, policy, expected)
     return replace(advice, timings={"total": time.perf_counter() - began})
 
@@ -166,11 +168,6 @@ def search_protected(
     if span is not None:
         advice = replace(advice, front=search.front(span, _rule(summary, policy), leading[:1]))
     return replace(advice, timings={"total": time.perf_counter() - began})
-
-
-def _fails(expected: ExpectedSmallClasses | None, choice: Choice) -> bool:
-    """Return whether, by estimate, a configuration lacks the margin within the rule on class sizes."""
-    return expected is not None and expected.under(choice) > expected.most
 
 
 def _stated_configurations(summary: ProtectedSummary) -> list[Configuration]:
@@ -430,22 +427,6 @@ class RuleByVerdicts:
         return not self._summary.verdicts or self._summary.verdict(choice_of(box)) is True
 
 
-class RuleByEstimate:
-    """Admits the configurations that meet the rule on class sizes by an estimate."""
-
-    def __init__(self, summary: ProtectedSummary, expected: ExpectedSmallClasses) -> None:
-        self._expected = expected
-        self.possible = summary.combinations
-
-    def narrow(self, box: Box) -> Box | None:
-        """Return the box; None if, by estimate, none of its configurations meets the rule."""
-        return box if self._expected.fits(box) else None
-
-    def admits(self, box: Box) -> bool:
-        """Return whether the configuration in `box` meets the rule by estimate."""
-        return self._expected.fits(box)
-
-
 class _Search:
     """Searches a protected summary under several rules, with the same scores and limits."""
 
@@ -467,9 +448,9 @@ class _Search:
         """
         began = time.perf_counter()
         summary = self.scorer.summary
-        rules: list[RuleByVerdicts | RuleByEstimate] = [RuleByVerdicts(summary)]
+        rules: list[RuleByVerdicts | ExpectedSmallClasses] = [RuleByVerdicts(summary)]
         if expected is not None and not expected.fits_all:
-            rules.insert(0, RuleByEstimate(summary, expected))
+            rules.insert(0, expected)
         with self._progress.step(f"Searching {amount(summary.combinations)} combinations") as step:
             for rule in rules:
                 outcome = self._run(rule, top, self._clock, step)
@@ -510,8 +491,7 @@ class _Search:
     def _by_estimate(self, rule: PrivacyRule, clock: Clock, step: Step) -> list[Choice]:
         """Return the best configuration that meets the rule by estimate; empty if none was found."""
         summary = self.scorer.summary
-        rule_by_estimate = RuleByEstimate(summary, ExpectedSmallClasses(summary, rule))
-        outcome = self._run(rule_by_estimate, 1, clock, step)
+        outcome = self._run(ExpectedSmallClasses(summary, rule), 1, clock, step)
         if outcome.interrupted:
             self._clock.stop()
         return [choice_of(box) for _, box in outcome.best[:1]]
@@ -533,7 +513,7 @@ class _Search:
         )
 
     def _run(
-        self, rule: RuleByVerdicts | RuleByEstimate, top: int, clock: Clock, step: Step
+        self, rule: RuleByVerdicts | ExpectedSmallClasses, top: int, clock: Clock, step: Step
     ) -> Found:
         """Search under a rule: exactly if the score has a bound or there are few configurations."""
         objective = self._objective
@@ -582,7 +562,7 @@ def _range(
 
 
 def _under_estimate(
-    figures: SearchFigures, rule: RuleByVerdicts | RuleByEstimate, *, by_estimate: bool
+    figures: SearchFigures, rule: RuleByVerdicts | ExpectedSmallClasses, *, by_estimate: bool
 ) -> SearchFigures:
     """Return the figures. If an estimate decided which combinations were searched, they claim no
     proof, and a note says so.
@@ -597,9 +577,13 @@ def _under_estimate(
         "values the file does not name count as rows in small classes. If the owner declares "
         "`values` in the policy and protects the table again, the search can use more combinations"
     )
-    return replace(
-        figures, optimal=False, exact=False, bound=None, gap=None, notes=(*figures.notes, note)
-    )
+    return _unproven(figures, note)
+
+
+def _unproven(figures: SearchFigures, note: str) -> SearchFigures:
+    """Return the figures without a proof, and with a note that says why."""
+    notes = (*figures.notes, note)
+    return replace(figures, optimal=False, exact=False, bound=None, gap=None, notes=notes)
 
 
 def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> SearchFigures:
@@ -611,6 +595,4 @@ def _under_verdicts(figures: SearchFigures, summary: ProtectedSummary) -> Search
     if verdict_count in (0, summary.combinations):
         return figures
     note = f"only the {verdict_count:,} combinations with a verdict of the owner were searched"
-    return replace(
-        figures, optimal=False, exact=False, bound=None, gap=None, notes=(*figures.notes, note)
-    )
+    return _unproven(figures, note)

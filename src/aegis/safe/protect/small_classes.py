@@ -38,7 +38,8 @@ _STEP = 0.1
 
 
 class ExpectedSmallClasses:
-    """Estimates how many rows are in classes that are too small for a rule.
+    """Estimates how many rows are in classes that are too small for a rule. A search that uses the
+    estimate as its rule considers only configurations with an estimate of at most `most`.
 
     The logarithm of the share of a class is a sum over the quasi-identifiers. So its distribution
     over the rows is the convolution of their distributions.
@@ -51,10 +52,13 @@ class ExpectedSmallClasses:
         The number of rows that the rule requires of each class.
     most
         The largest expected number of rows in small classes with which a configuration fits.
+    possible
+        The number of all configurations.
     """
 
     def __init__(self, summary: ProtectedSummary, rule: PrivacyRule) -> None:
         self.rows = summary.rows
+        self.possible = summary.combinations
         self.allowed = rule.suppression * summary.rows
         self.least = rule.minimum_size
         self.most = max(self.allowed / MARGIN, 0.5)
@@ -86,9 +90,13 @@ class ExpectedSmallClasses:
         """Return the expected number of rows in too small classes."""
         return self._fewest(tuple(1 << index for index in choice))
 
-    def fits(self, box: Box) -> bool:
+    def admits(self, box: Box) -> bool:
         """Return whether some configuration of the box may meet the rule with a margin."""
         return self._fewest(box) <= self.most
+
+    def narrow(self, box: Box) -> Box | None:
+        """Return the box; None if none of its configurations may meet the rule with a margin."""
+        return box if self.admits(box) else None
 
     @property
     def fits_all(self) -> bool:

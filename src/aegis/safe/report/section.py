@@ -60,18 +60,16 @@ def protected_sections(summary: ProtectedSummary) -> Sequence[ReportSection]:
 
 def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the JSON form of an audit to the values that templates use."""
+    from aegis.safe.protect.documents import document_verdict
     from aegis.safe.protect.leak import part_legend, verdict
 
     passed, level = figures.get("held", figures.get("clean")), figures.get("demanded")
-    kind = figures.get("kind", "file")
     return {
         "held": passed,
         "verdict": clean(
             verdict(level, figures.get("exceptions", ""), passed=passed)
             if level
-            else f"Passed: Aegis found no value of a single person in this {kind}"
-            if passed
-            else f"Failed: this {kind} shows values of single persons",
+            else document_verdict(figures.get("kind", "file"), passed=bool(passed)),
             limit=600,
         ),
         "legend": part_legend(p["part"] for p in figures.get("parts", ())),

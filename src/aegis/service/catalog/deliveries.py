@@ -66,11 +66,6 @@ def summary(
     `CatalogError` if the summary is not protected, is not signed by the data set's agent, or was
     made for another policy.
     """
-    if len(bundle) > catalog.limits.summary:
-        raise TooLarge(
-            f"The summary has {len(bundle):,} bytes.",
-            hint=f"At most {catalog.limits.summary:,} bytes are allowed.",
-        )
     if len(policy) > catalog.limits.text:
         raise TooLarge("The policy is too long.", hint="Shorten its lists of values.")
     uploaded, declared = read(bundle), policy_of(policy)
@@ -145,7 +140,7 @@ def release(
     the certificate or the file does not match the approved release, and `WrongState` if another
     attempt at the job has begun.
     """
-    _check_upload(catalog, file_name, content, certificate)
+    _check_upload(catalog, file_name, certificate)
     digest = sha256_of(content)
     rows = rows_in(file_name, content, catalog.limits)
     with catalog.database.reading() as session:
@@ -185,13 +180,8 @@ def release(
         return record
 
 
-def _check_upload(catalog: Catalog, file_name: str, content: bytes, certificate: str) -> None:
-    """Refuse a file or certificate that is too large, and a file of an unknown format."""
-    if len(content) > catalog.limits.release:
-        raise TooLarge(
-            f"The file has {len(content):,} bytes.",
-            hint=f"At most {catalog.limits.release:,} bytes are allowed.",
-        )
+def _check_upload(catalog: Catalog, file_name: str, certificate: str) -> None:
+    """Refuse a certificate that is too large, and a file of an unknown format."""
     if len(certificate) > catalog.limits.text:
         raise TooLarge(
             "The certificate is too long.", hint="Run the job again (aegis catalog retry)."

@@ -13,12 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from aegis.arrays import Flags, Ints
+from aegis.arrays import Flags, Floats, Ints
+from aegis.errors import DataError
 from aegis.safe.protect.mechanisms import keyed_range, rounded_range
 from aegis.safe.protect.model import (
     CellMethod,
@@ -26,9 +29,9 @@ from aegis.safe.protect.model import (
     ProtectedSummary,
     ProtectionLevel,
 )
-from aegis.safe.protect.pair_programs import contradiction, margins, solved
 
-_SLACK = 1e-6
+SLACK = 1e-6
+"""Largest distance from a whole number at which a solver's result counts as this number."""
 MOST_CLASSES = 10
 """Largest number of classes for which all sets of classes are enumerated."""
 
@@ -108,7 +111,7 @@ def ranges(
         return float(table[cell])
 
     return [
-        Range(math.ceil(end(cell, 1.0) - _SLACK), math.floor(end(cell, -1.0) + _SLACK))
+        Range(math.ceil(end(cell, 1.0) - SLACK), math.floor(end(cell, -1.0) + SLACK))
         for cell in (range(size) if cells is None else cells)
     ]
 
@@ -238,3 +241,41 @@ def _sets(classes: int) -> Iterator[Flags]:
     """Yield every subset of the classes, as an array of C flags."""
     for number in range(1 << classes):
         yield np.array([number >> label & 1 for label in range(classes)], dtype=bool)
+
+
+def solved(
+    aim: Floats, low: Any, high: Any, sums: Any, least: Any, most: Any, *, integers: bool = False
+) -> Floats | None:
+    """Return the counts within all bounds that minimise their dot product with `aim`; None if there
+    are none. Each count is within `low` and `high`, and `sums` (a matrix; None: no such bounds)
+    times the counts within `least` and `most`. With `integers`, counts are whole numbers.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    answer: Any = milp(
+        aim,
+        integrality=np.full(len(aim), int(integers)),
+        bounds=Bounds(low, high),
+        constraints=() if sums is None else LinearConstraint(sums, least, most),
+    )
+    return None if answer.x is None else np.asarray(answer.x)
+
+
+def contradiction(of: str = "") -> DataError:
+    """Return the error that published figures contradict each other. `of` says which figures."""
+    return DataError(
+        f"No table agrees with all of the published figures{of}.",
+        hint="They contradict one another: publish them from one table.",
+    )
+
+
+@cache
+def margins(rows: int, columns: int) -> Any:
+    """Return the 0/1 matrix whose product with a flattened table gives its row and column sums."""
+    return sparse.vstack(
+        [
+            sparse.kron(sparse.eye_array(rows), np.ones((1, columns))),
+            sparse.kron(np.ones((1, rows)), sparse.eye_array(columns)),
+        ],
+        format="csr",
+    )
