@@ -121,6 +121,26 @@ class Study:
             like=like,
         )
 
+    @property
+    def policy(self) -> Policy:
+        """The policy: roles, candidate masks and privacy rule."""
+        return self._subject.policy
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random draws."""
+        return self._subject.seed
+
+    @property
+    def source(self) -> Source | None:
+        """The table; None if the study has only a summary."""
+        return self._subject.source
+
+    @property
+    def progress(self) -> Progress:
+        """The object that shows the progress of long work."""
+        return self._subject.progress
+
     @checks_types
     def under(
         self, policy: Policy | str | Path | Mapping[str, Any], *, rule_override: bool = False
@@ -145,26 +165,6 @@ class Study:
         """
         subject = self._subject.under(as_policy(policy), rule_override=rule_override)
         return Study(subject, subject.policy)
-
-    @property
-    def policy(self) -> Policy:
-        """The policy: roles, candidate masks and privacy rule."""
-        return self._subject.policy
-
-    @property
-    def seed(self) -> int:
-        """The seed of all random draws."""
-        return self._subject.seed
-
-    @property
-    def source(self) -> Source | None:
-        """The table; None if the study has only a summary."""
-        return self._subject.source
-
-    @property
-    def progress(self) -> Progress:
-        """The object that shows the progress of long work."""
-        return self._subject.progress
 
     @property
     def searchable(self) -> bool:
