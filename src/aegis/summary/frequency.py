@@ -17,9 +17,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Integers, Ints
+from aegis.arrays import Integers, Ints, exact_sums, number
 from aegis.privacy import ClassTable, KnownPersons
-from aegis.privacy.classes import number
 
 Sensitive = Mapping[str, tuple[Integers, tuple[str, ...]]]
 
@@ -146,6 +145,27 @@ class FrequencyTable:
     representatives: Mapping[str, Codes]
     persons: PersonCells | None = None
     earlier: Ints | None = None
+
+    @classmethod
+    def of(
+        cls,
+        names: tuple[tuple[str, ...], tuple[str, ...], str],
+        codes: Mapping[str, Integers],
+        representatives: Mapping[str, Codes],
+        rows: Ints | None = None,
+    ) -> tuple[FrequencyTable, Integers]:
+        """Return the frequency table of N entries, whose cells are sorted by their codes, and the
+        cell of each entry, shape (N,).
+
+        `names` are the quasi-identifiers, the sensitive attributes and the label; `codes` has the
+        code of each entry for each column, and `rows` the number of rows that each entry counts, by
+        default one.
+        """
+        entries = len(codes[names[2]])
+        first, cell, counts = distinct_rows(list(codes.values()), entries)
+        by_cell = {name: of_entries[first].astype(np.int32) for name, of_entries in codes.items()}
+        counts = counts if rows is None else exact_sums(cell, rows, len(first))
+        return cls(*names, by_cell, counts, representatives), cell
 
     @property
     def cells(self) -> int:

@@ -22,12 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Array, Floats, Ints
+from aegis.arrays import Array, Floats, Ints, number
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Kind, Mask, Tokenise, evaluate
 from aegis.policy import Policy, Role
 from aegis.privacy import ClassTable
-from aegis.privacy.classes import number
 from aegis.privacy.inference import WORTH_SAYING, Implication, RowCounts, Singling, find_singling
 from aegis.sources import Source, open_table
 from aegis.summary.classes import PERSON, WEIGHT, cast_population, count_persons, count_population

@@ -28,6 +28,8 @@ from aegis.arrays import (
     Ints,
     OnDemand,
     cached_method,
+    count_keys,
+    counts_by_key,
 )
 from aegis.errors import InternalError
 from aegis.summary.codes import Dealer, narrow
@@ -35,8 +37,6 @@ from aegis.summary.cooccurrence import (
     FoldCounts,
     Matrix,
     PairCounts,
-    count_keys,
-    counts_by_key,
     split_folds,
 )
 from aegis.summary.responses import ResponseCounter

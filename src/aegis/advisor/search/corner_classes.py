@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor.search.problem import Box, Problem
-from aegis.arrays import BoundedCache, Floats, Integers, Ints, cached_method
+from aegis.arrays import BoundedCache, Floats, Integers, Ints, cached_method, number
 from aegis.privacy import ClassTable
-from aegis.privacy.classes import number
 from aegis.summary import FrequencyTable
 from aegis.summary.frequency import distinct_keys
 
