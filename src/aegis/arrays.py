@@ -149,13 +149,52 @@ def number(keys: Ints) -> tuple[Ints, Ints]:
     return ordered[first], index
 
 
+def group_sums(codes: Integers, weights: Array, groups: int) -> Floats:
+    """Return the sum of the `weights` in each group, shape (groups,). `codes` has the group of each
+    weight.
+    """
+    return np.bincount(codes, weights, groups).astype(np.float64, copy=False)
+
+
+def places(order: Ints) -> Ints:
+    """Return the place of each of N indices in an order of them, shape (N,)."""
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
+def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the first index of each distinct key, ascending; the position of each key among them;
+    and the number of each.
+    """
+    keys, position = number(key)
+    first = np.empty(len(keys), dtype=np.int64)
+    # If an element is set twice, the last value stays.
+    first[position[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return first, position, np.bincount(position, minlength=len(keys)).astype(np.int64)
+
+
+def by_appearance(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the first index of each distinct key, ascending; and, for each key, its place among
+    the distinct keys in this order.
+    """
+    first, position, _ = distinct_keys(keys)
+    order = np.argsort(first)
+    return first[order], places(order)[position]
+
+
 _LOW = 31
 """Bits of the lower half of what is added up: sums of halves of 2^21 rows are exact as floats."""
 
 
+def _exact_as_floats(values: Ints) -> bool:
+    largest = max(int(values.max(initial=0)), -int(values.min(initial=0)))
+    return len(values) * largest < 1 << 53
+
+
 def exact_sums(key: Array, values: Ints, size: int) -> Ints:
     """Sum integers by key, shape (size,). The result is exact if it is below 2**62."""
-    if len(values) * int(np.abs(values).max(initial=0)) < 1 << 53:  # exact as floats
+    if _exact_as_floats(values):
         return np.bincount(key, weights=values, minlength=size).astype(np.int64)
     parts = [
         np.bincount(key, weights=half, minlength=size).astype(np.int64)
@@ -192,9 +231,10 @@ def counts_by_key(key: Integers, weights: Ints | None, space: int, *, dense: int
     in an array of all possible keys, otherwise they are sorted.
     """
     if space <= dense * len(key) + 1024:
-        counts = count_keys(key, weights, 1)
+        exact = weights is None or _exact_as_floats(weights)
+        counts = np.bincount(key, weights) if exact else count_keys(key, weights, 1)
         index = np.flatnonzero(counts > 0)  # several times as fast as for numbers
-        return index, counts[index]
+        return index, counts[index].astype(np.int64, copy=False)
     if weights is None:
         index, counts = np.unique(key, return_counts=True)
         return index.astype(np.int64, copy=False), counts

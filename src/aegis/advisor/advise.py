@@ -622,17 +622,13 @@ def _outside_of_codes(
     """
     names = dict.fromkeys((*summary.attributes, *policy.label.columns))
     masked = {name: codes.masked.codes[name] for name in names}
-    values = {
-        name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
-        for name in masked
-    }
     hidden = {
         name: (codes.original.codes[name], masked[name])
         for name, candidate in choice.items()
         if str(candidate.mask) != "identity"
     }
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
-    outside = outside_of_codes(masked, values, quasi, summary.label.column or None)
+    outside = outside_of_codes(codes.masked, masked, quasi, summary.label.column or None)
     return replace(outside, implied=find_implications(hidden, masked))
 
 

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Integers, Ints, exact_sums, number
+from aegis.arrays import Integers, Ints, distinct_keys, exact_sums, number
 from aegis.privacy import ClassTable, KnownPersons
 
 Sensitive = Mapping[str, tuple[Integers, tuple[str, ...]]]
@@ -276,14 +276,3 @@ def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
     for column, size in zip(columns, sizes, strict=True):
         key = key * size + column
     return key
-
-
-def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the first index of each distinct key, ascending; the position of each key among them;
-    and the number of each.
-    """
-    keys, position = number(key)
-    first = np.empty(len(keys), dtype=np.int64)
-    # If an element is set twice, the last value stays.
-    first[position[::-1]] = np.arange(len(key) - 1, -1, -1)
-    return first, position, np.bincount(position, minlength=len(keys)).astype(np.int64)
