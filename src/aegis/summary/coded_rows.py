@@ -176,7 +176,6 @@ class CodedRows:
                 continue
             groups, representatives[name], _ = attributes[name].key_groups
             codes[name] = narrow(groups, len(representatives[name]))[self.codes[name]]
-        representatives[label] = np.arange(int(self.label.max(initial=0)) + 1, dtype=np.int32)
         return FrequencyTable.of((quasi, sensitive, label), codes, representatives, sizes)
 
     def cell_of_rows(

@@ -84,8 +84,6 @@ def count_cells(
     if read is None:
         return None
     codes, counts, persons = read
-    # The code after the last class represents null and is there only where a label is missing.
-    representatives[label] = np.arange(int(codes[label].max(initial=0)) + 1, dtype=np.int32)
     # The engine returns groups in any order; sorted, equal tables give equal bytes.
     table, cell = FrequencyTable.of((quasi, sensitive, label), codes, representatives, counts)
     if persons is None:

@@ -159,9 +159,13 @@ class FrequencyTable:
 
         `names` are the quasi-identifiers, the sensitive attributes and the label; `codes` has the
         code of each entry for each column, and `rows` the number of rows that each entry counts, by
-        default one.
+        default one. Without `representatives` of the label, its codes are its classes; the code
+        after the last class, which represents null, is there only if a label is missing.
         """
-        entries = len(codes[names[2]])
+        entries, label = len(codes[names[2]]), names[2]
+        if label not in representatives:
+            classes = np.arange(int(codes[label].max(initial=0)) + 1, dtype=np.int32)
+            representatives = {**representatives, label: classes}
         first, cell, counts = distinct_rows(list(codes.values()), entries)
         by_cell = {name: of_entries[first].astype(np.int32) for name, of_entries in codes.items()}
         counts = counts if rows is None else exact_sums(cell, rows, len(first))

@@ -457,7 +457,7 @@ class _Merger:
             if name in attributes:
                 codes[name], representatives[name] = self._keys(name, attributes[name], tables)
             else:
-                codes[name], representatives[name] = self._label_keys(tables)
+                codes[name] = self._label_keys(tables)
         counts = np.concatenate([table.counts for table in tables])
         names = first.quasi, first.sensitive, first.label
         return FrequencyTable.of(names, codes, representatives, counts)[0]
@@ -485,15 +485,14 @@ class _Merger:
         first = np.unique(keys, return_index=True)[1].astype(np.int32)
         return np.concatenate(codes).astype(np.int32), first
 
-    def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Int32s, Int32s]:
-        """Return the code of the class (or null) of each cell of all parts, and all codes, for a
-        label without candidates.
+    def _label_keys(self, tables: Sequence[FrequencyTable]) -> Int32s:
+        """Return the code of the class (or null) of each cell of all parts, for a label without
+        candidates.
         """
         codes = []
         for table, to_class in zip(tables, self.class_codes, strict=True):
             codes.append(np.append(to_class, len(self.classes))[table.codes[table.label]])
-        joined = np.concatenate(codes).astype(np.int32)
-        return joined, np.arange(int(joined.max(initial=0)) + 1, dtype=np.int32)
+        return np.concatenate(codes).astype(np.int32)
 
 
 def _check_parts(parts: Sequence[AttributeSummary]) -> None:
