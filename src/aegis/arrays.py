@@ -1,4 +1,4 @@
-"""Define types of arrays, and caches.
+"""Define types of arrays and caches, and count rows by a key.
 
 Docstrings state the shapes of arrays. A cache with a limit computes a dropped value again.
 """
@@ -120,3 +120,124 @@ class BoundedArrayCache(BoundedCache[Hashable, Floats]):
 
     def __init__(self) -> None:
         super().__init__(_CACHED_BYTES, lambda array: array.nbytes)
+
+
+def number(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct keys in ascending order, and the position of each key among them, shape
+    (n,).
+    """
+    if not len(keys):
+        return keys, keys
+    low, high = int(keys.min()), int(keys.max())
+    span = high - low + 1
+    if span <= 4 * len(keys) + 1024:
+        offset = keys - low if low else keys
+        present = np.zeros(span, dtype=np.bool_)
+        present[offset] = True
+        unique = np.flatnonzero(present).astype(np.int64, copy=False)
+        if len(unique) == span:
+            return unique + low, offset
+        places = np.cumsum(present) - 1
+        return unique + low, places[offset]
+    order = np.argsort(keys)
+    ordered = keys[order]
+    first = np.empty(len(keys), dtype=np.bool_)
+    first[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    index = np.empty(len(keys), dtype=np.int64)
+    index[order] = np.cumsum(first) - 1
+    return ordered[first], index
+
+
+def group_sums(codes: Integers, weights: Array, groups: int) -> Floats:
+    """Return the sum of the `weights` in each group, shape (groups,). `codes` has the group of each
+    weight.
+    """
+    return np.bincount(codes, weights, groups).astype(np.float64, copy=False)
+
+
+def places(order: Ints) -> Ints:
+    """Return the place of each of N indices in an order of them, shape (N,)."""
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
+def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the first index of each distinct key, ascending; the position of each key among them;
+    and the number of each.
+    """
+    keys, position = number(key)
+    first = np.empty(len(keys), dtype=np.int64)
+    # If an element is set twice, the last value stays.
+    first[position[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return first, position, np.bincount(position, minlength=len(keys)).astype(np.int64)
+
+
+def by_appearance(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the first index of each distinct key, ascending; and, for each key, its place among
+    the distinct keys in this order.
+    """
+    first, position, _ = distinct_keys(keys)
+    order = np.argsort(first)
+    return first[order], places(order)[position]
+
+
+_LOW = 31
+"""Bits of the lower half of what is added up: sums of halves of 2^21 rows are exact as floats."""
+
+
+def _exact_as_floats(values: Ints) -> bool:
+    largest = max(int(values.max(initial=0)), -int(values.min(initial=0)))
+    return len(values) * largest < 1 << 53
+
+
+def exact_sums(key: Array, values: Ints, size: int) -> Ints:
+    """Sum integers by key, shape (size,). The result is exact if it is below 2**62."""
+    if _exact_as_floats(values):
+        return np.bincount(key, weights=values, minlength=size).astype(np.int64)
+    parts = [
+        np.bincount(key, weights=half, minlength=size).astype(np.int64)
+        for half in halves(values.astype(np.int64))
+    ]
+    return (parts[0] << _LOW) + parts[1]
+
+
+def halves(values: Array) -> tuple[Array, Array]:
+    """Split integers of any size into their higher and their lower bits, which are never negative."""
+    return values >> _LOW, values & ((1 << _LOW) - 1)
+
+
+def joined_halves(high: Ints, low: Ints) -> Array:
+    """Join the higher and lower bits from `halves` into Python's integers."""
+    joined: Array = (high.astype(object) << _LOW) + low.astype(object)
+    return joined
+
+
+def count_keys(key: Integers, weights: Ints | None, size: int) -> Ints:
+    """Return how often each key from 0 to `size` - 1 occurs, or the exact sum of its weights."""
+    if weights is not None:
+        return exact_sums(key, weights, size)
+    return np.bincount(key, minlength=size)
+
+
+KeyCounts = tuple[Ints, Ints]
+"""The distinct keys in ascending order, and the count of each key."""
+
+
+def counts_by_key(key: Integers, weights: Ints | None, space: int, *, dense: int = 4) -> KeyCounts:
+    """Return the distinct keys in ascending order, and how often each occurs (or the sum of its
+    weights). Keys are below `space`; if it is at most `dense` times their number, they are counted
+    in an array of all possible keys, otherwise they are sorted.
+    """
+    if space <= dense * len(key) + 1024:
+        exact = weights is None or _exact_as_floats(weights)
+        counts = np.bincount(key, weights) if exact else count_keys(key, weights, 1)
+        index = np.flatnonzero(counts > 0)  # several times as fast as for numbers
+        return index, counts[index].astype(np.int64, copy=False)
+    if weights is None:
+        index, counts = np.unique(key, return_counts=True)
+        return index.astype(np.int64, copy=False), counts
+    index, position = number(key.astype(np.int64, copy=False))
+    counts = count_keys(position, weights, len(index))
+    return index[counts > 0], counts[counts > 0]

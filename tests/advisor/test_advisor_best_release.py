@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from aegis import Advice, Policy, Study, load_policy
-from aegis.advisor.best_release import _fewer
 from aegis.advisor.confidence import AUC_MARGIN
+from aegis.advisor.released import _fewer
 from aegis.cli.advice import search_sections
 from aegis.policy import policy_mapping
 from aegis.present import Finding

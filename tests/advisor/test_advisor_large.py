@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 import aegis
 from aegis.advisor import advise, released
 from aegis.advisor.released import ReleasedRows
+from aegis.arrays import distinct_keys
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.study import subject
 from aegis.summary import build, builder, coded_rows, frequency, outside, summarize
-from aegis.summary.frequency import combine, distinct_keys, distinct_rows
+from aegis.summary.frequency import combine, distinct_rows
 
 ROWS, SAMPLE = 600, 250
 

@@ -17,9 +17,9 @@ from aegis.advisor.search.branch import BranchAndBound, RowsRemoved, gap
 from aegis.advisor.search.feasibility import InEngine
 from aegis.advisor.search.neighbours import exchanges, others
 from aegis.advisor.search.problem import Box, Clock, Problem, members
+from aegis.arrays import distinct_keys
 from aegis.files import SILENT
 from aegis.privacy import PrivacyRule
-from aegis.summary.frequency import distinct_keys
 from search_support import fresh, rule_of, rules
 
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from privacy_brute import LABELS, LEVELS, groups, rows, table_of
 
+from aegis.arrays import number
 from aegis.errors import DataError, InternalError
 from aegis.privacy import ClassTable, SensitiveCounts
-from aegis.privacy.classes import number
 
 cells = st.lists(
     st.tuples(st.integers(-3, 3), st.integers(0, 4), st.integers(0, 3), st.integers(0, 3)),

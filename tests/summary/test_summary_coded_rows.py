@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aegis.arrays import distinct_keys
 from aegis.errors import EngineError
 from aegis.release import audit
 from aegis.sources import Source, open_table
@@ -19,7 +20,6 @@ from aegis.sources.open import stored_batches
 from aegis.summary import coded_rows
 from aegis.summary.coded_rows import CodedRows, join_parts, read_rows
 from aegis.summary.codes import encode, stored_codes
-from aegis.summary.frequency import distinct_keys
 
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ä", "a b"]))
 NUMBERS = st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, float("nan"), -3.0]))

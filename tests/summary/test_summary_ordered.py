@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from aegis.policy import load_policy
 from aegis.summary import RANGES, AttributeSummary, Candidate, merge, summarize
-from aegis.summary.attributes import neighbours
-from aegis.summary.cuts import cut_further, share_within
+from aegis.summary.attributes import cut_further, neighbours, share_within
 
 MASKS = [
     "identity",

@@ -12,10 +12,11 @@ import pytest
 from bundle_support import assert_same
 
 import aegis
+from aegis.arrays import exact_sums
 from aegis.errors import DataError, PolicyError
 from aegis.policy import dump_policy, load_policy
 from aegis.summary import builder, load_bundle, merge, save_bundle, summarize, withhold
-from aegis.summary.responses import NumberUnit, exact_squares, exact_sums
+from aegis.summary.responses import NumberUnit, exact_squares
 from folds_by_row import folds_of
 
 ROWS = 300

@@ -20,14 +20,20 @@ from typing import Protocol, Unpack
 import numpy as np
 
 from aegis.advisor.advice import Advice, disagreement, with_caveats, with_first
-from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer, confidence_note, preferred_first, with_confidence
 from aegis.advisor.encodings import exclusion_note
 from aegis.advisor.figures import FirstByMasking, FirstByRelease
 from aegis.advisor.label_leaks import MissingLeak, ResidualRisks, label_leaks, leak_sentences
 from aegis.advisor.plan import PrivacyPlan, lost_alone, rank_choice
 from aegis.advisor.ranked import ESTIMATES, EstimateCase, PrivacyChange, Ranked
-from aegis.advisor.released import KeptCodes, ReleasedRows, codes_known, expected_auc, kept_codes
+from aegis.advisor.released import (
+    KeptCodes,
+    ReleasedRows,
+    best_release,
+    codes_known,
+    expected_auc,
+    kept_codes,
+)
 from aegis.advisor.scores import Later, changed, later
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.advisor.several import notes_on_labels, scorer_of, served_by_ranking, tasks_of
@@ -616,17 +622,13 @@ def _outside_of_codes(
     """
     names = dict.fromkeys((*summary.attributes, *policy.label.columns))
     masked = {name: codes.masked.codes[name] for name in names}
-    values = {
-        name: len(codes.masked.values[name]) - codes.masked.values[name].null_count
-        for name in masked
-    }
     hidden = {
         name: (codes.original.codes[name], masked[name])
         for name, candidate in choice.items()
         if str(candidate.mask) != "identity"
     }
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
-    outside = outside_of_codes(masked, values, quasi, summary.label.column or None)
+    outside = outside_of_codes(codes.masked, masked, quasi, summary.label.column or None)
     return replace(outside, implied=find_implications(hidden, masked))
 
 

@@ -26,7 +26,15 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.encodings import CodedAttribute, CodedMasks, drawn_chance, indicators
-from aegis.arrays import Array, BoundedArrayCache, BoundedCache, Floats, Ints, cached_method
+from aegis.arrays import (
+    Array,
+    BoundedArrayCache,
+    BoundedCache,
+    Floats,
+    Ints,
+    cached_method,
+    group_sums,
+)
 from aegis.errors import PolicyError
 from aegis.measures.by_fold import (
     ClassCounts,
@@ -428,9 +436,9 @@ class FoldBlocks:
             cell = fold.astype(np.int64) * classes + target - some.start
         cell = (cell * width + first) * height + second
         size = self.folds * classes * width * height
-        counted = np.bincount(cell, weights=rows, minlength=size).astype(np.float64, copy=False)
         total = _by_masked_value(
-            counted.reshape(self.folds, classes, width, height), (attribute.level, other.level)
+            group_sums(cell, rows, size).reshape(self.folds, classes, width, height),
+            (attribute.level, other.level),
         )
         total = other.by_column(attribute.by_column(total, 2), 3)
         return np.ascontiguousarray(total.swapaxes(2, 3))
@@ -522,7 +530,7 @@ def pair_block(
 
 
 def _adding(rows: Array) -> Callable[[Array, int], Floats]:
-    return lambda key, size: np.bincount(key, rows, size).astype(np.float64, copy=False)
+    return lambda key, size: group_sums(key, rows, size)
 
 
 def _tabulated(

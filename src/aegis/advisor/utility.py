@@ -41,7 +41,6 @@ from aegis.measures import (
     chosen_measure,
 )
 from aegis.measures.cooccurrence import UNLABELLED_MEASURE
-from aegis.measures.several import in_words
 from aegis.policy.labels import MUCH_IN_ONE_ROW
 from aegis.summary import Summary
 from aegis.words import (
@@ -450,10 +449,11 @@ class UtilityFigure:
         """The scores of the release and of the reference in words, such as "held-out-auc 0.91 of
         0.92 unmasked". For a share, only what it is, because the unmasked table keeps all.
         """
-        if MEASURES.get(self.measure).unit == "share":
-            return in_words(self.measure)
+        measure = MEASURES.get(self.measure)
+        if measure.unit == "share":
+            return measure.title.lower()
         name = _COLUMNS_PREDICTED if self.measure == UNLABELLED_MEASURE else self.measure
-        doubt = self._doubt() if MEASURES.get(self.measure).unit in VARIES else self.why_better
+        doubt = self._doubt() if measure.unit in VARIES else self.why_better
         return f"{name} {self._compared}{self.errors}{doubt}"
 
     @property

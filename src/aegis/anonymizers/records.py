@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.arrays import Floats, Integers, Ints
+from aegis.arrays import Floats, Integers, Ints, by_appearance
 from aegis.errors import DataError, InternalError
 from aegis.policy import AttributeKind, Policy
 from aegis.privacy.classes import check_levels
@@ -288,12 +288,7 @@ def distinct_rows(columns: Sequence[Integers]) -> tuple[Ints, Ints]:
     first occur. Return the first row of each of D combinations, shape (D,), and the combination of
     each row, shape (N,).
     """
-    keys = combine(columns, len(columns[0]))
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    number = np.empty(len(order), dtype=np.int64)
-    number[order] = np.arange(len(order))
-    return first[order].astype(np.int64), number[inverse]
+    return by_appearance(combine(columns, len(columns[0])))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Int32s, Ints
+from aegis.arrays import Int32s, by_appearance
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import base
 from aegis.masks.base import SUPPRESSED, Identity, Kind, Mask, ValueCounts, described
@@ -245,7 +245,7 @@ def common_refinement(groupings: Sequence[Codes]) -> Int32s:
     first, *others = groupings
     for other in others:
         _check_sizes(first, other)
-    refinement = _renumbered(first.astype(np.int64))
+    refinement = _refined(np.zeros(len(first), dtype=np.int32), first)
     for other in others:
         if int(refinement.max(initial=-1)) + 1 == len(refinement):
             break  # each value is alone already
@@ -255,24 +255,7 @@ def common_refinement(groupings: Sequence[Codes]) -> Int32s:
 
 def _refined(left: Int32s, right: Codes) -> Int32s:
     width = int(right.max(initial=0)) + 1
-    return _renumbered(left.astype(np.int64) * width + right)
-
-
-def _renumbered(keys: Ints) -> Int32s:
-    """Return codes for equal keys, numbered from 0 by first appearance."""
-    if not len(keys):
-        return np.zeros(0, dtype=np.int32)
-    size = int(keys.max()) + 1
-    if size > 4 * len(keys) + 1024:
-        _, keys = np.unique(keys, return_inverse=True)
-        size = int(keys.max()) + 1
-    first = np.full(size, len(keys), dtype=np.int64)
-    # Assigned in reverse: of several positions of a key the least is the last one written.
-    first[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
-    present = np.sort(first[first < len(keys)])
-    number = np.empty(size, dtype=np.int32)
-    number[keys[present]] = np.arange(len(present), dtype=np.int32)
-    return number[keys]
+    return by_appearance(left.astype(np.int64) * width + right)[1].astype(np.int32)
 
 
 def _check_sizes(left: Codes, right: Codes) -> None:

@@ -76,13 +76,6 @@ def group_codes(values: npt.ArrayLike, groups: int, what: str) -> Ints:
     return array.astype(np.int64, copy=False)
 
 
-def group_sums(codes: Ints, weights: Floats, groups: int) -> Floats:
-    """Return the sum of the `weights` in each group, shape (groups,). `codes` has the group of each
-    weight.
-    """
-    return np.bincount(codes, weights, groups).astype(np.float64, copy=False)
-
-
 def controlled_rounding(table: npt.ArrayLike) -> Ints:
     """Round a table to integers so that every class keeps its total.
 

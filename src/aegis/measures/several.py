@@ -63,19 +63,6 @@ def share_kept(serve: str) -> Measure:
     )
 
 
-def in_words(measure: str) -> str:
-    """Return the name of a measure as people read it: its title for a measure of several labels,
-    otherwise its name.
-
-    Examples
-    --------
-    >>> in_words("share-kept(mean)"), in_words("held-out-auc")
-    ('mean share kept', 'held-out-auc')
-    """
-    titles = {f"{SHARE_KEPT}({serve})": title for serve, (title, *_) in _SERVED.items()}
-    return titles[measure].lower() if measure in titles else measure
-
-
 def combined(serve: str, shares: Sequence[float | None], weights: Sequence[float]) -> float:
     """Return one figure that combines the shares kept of several labels; it is 0 if all shares are
     None.

@@ -511,10 +511,17 @@ def says_nothing(search: SearchFigures) -> bool:
 
 
 def measure_words(measure: str) -> str:
-    """Return the name of a measure as people read it: see `aegis.measures.several.in_words`."""
-    from aegis.measures.several import in_words  # loads NumPy, which no help needs
+    """Return the name of a measure as people read it: its title for a measure of several labels,
+    otherwise its name.
 
-    return in_words(measure)
+    Examples
+    --------
+    >>> measure_words("share-kept(mean)"), measure_words("held-out-auc")
+    ('mean share kept', 'held-out-auc')
+    """
+    from aegis.measures import MEASURES, SHARE_KEPT  # loads NumPy, which no help needs
+
+    return MEASURES.get(measure).title.lower() if measure.startswith(SHARE_KEPT) else measure
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Array, Flags, Floats, Ints
+from aegis.arrays import Array, Flags, Floats, Ints, counts_by_key, number
 from aegis.errors import DataError, InternalError
 
 
@@ -525,33 +525,6 @@ class ClassTable:
         )
 
 
-def number(keys: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct keys in ascending order, and the position of each key among them, shape
-    (n,).
-    """
-    if not len(keys):
-        return keys, keys
-    low, high = int(keys.min()), int(keys.max())
-    span = high - low + 1
-    if span <= 4 * len(keys) + 1024:
-        offset = keys - low if low else keys
-        present = np.zeros(span, dtype=np.bool_)
-        present[offset] = True
-        unique = np.flatnonzero(present).astype(np.int64, copy=False)
-        if len(unique) == span:
-            return unique + low, offset
-        places = np.cumsum(present) - 1
-        return unique + low, places[offset]
-    order = np.argsort(keys)
-    ordered = keys[order]
-    first = np.empty(len(keys), dtype=np.bool_)
-    first[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    index = np.empty(len(keys), dtype=np.int64)
-    index[order] = np.cumsum(first) - 1
-    return ordered[first], index
-
-
 def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
     """Raise `DataError` unless `levels`, shape (values, L), has nested groups of the values."""
     if levels.ndim != 2 or levels.shape[0] != values or not levels.shape[1]:
@@ -597,21 +570,12 @@ def _count(
             f"given {codes.min()}..{codes.max()}."
         )
     width = max(len(labels), 1)
-    keys, counts = _sum_by(index * width + codes, rows)
+    keys = index * width + codes
+    keys, counts = counts_by_key(keys, rows, int(keys.max(initial=-1)) + 1, dense=_DENSE)
     classes = keys // width
     groups = (hierarchies or {}).get(name)
     levels = None if groups is None else np.asarray(groups, dtype=np.int64)
     return SensitiveCounts(classes, keys - classes * width, counts, labels, levels)
-
-
-def _sum_by(keys: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct `keys`, ascending, and the sum of `rows` for each."""
-    if len(keys) and int(keys.max()) < _DENSE * len(keys):
-        sums = np.bincount(keys, weights=rows)
-        present = np.flatnonzero(sums > 0).astype(np.int64, copy=False)
-        return present, sums[present].astype(np.int64)
-    unique, places = number(keys)
-    return unique, _add_up(places, rows, len(unique))
 
 
 def _check_cells(ids: Ints, rows: Ints, people: Counts | None, codes: Mapping[str, Ints]) -> None:

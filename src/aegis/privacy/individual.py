@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.arrays import Flags, Floats, Ints
-from aegis.privacy.classes import number
+from aegis.arrays import Flags, Floats, Ints, number
 
 _LARGE, _TERMS = 100, 25
 """If f is at least the first number, the series needs only as many terms as the second number says.

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.arrays import counts_by_key
+
 Codes = npt.NDArray[np.integer[Any]]
 
 FIXED = 0.99
@@ -140,13 +142,8 @@ def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
     does. `groups` and `values` have the group and the value of each row, shape (N,).
     """
     width = _size(values)
-    keys, space = _combined(groups, values, width), _size(groups) * width
-    if space <= max(4 * len(keys), 1 << 16):
-        counted = np.bincount(keys, minlength=space)
-        cells = np.flatnonzero(counted > 0)  # several times as fast as for numbers
-        counts = counted[cells]
-    else:
-        cells, counts = np.unique(keys, return_counts=True)
+    keys = _combined(groups, values, width)
+    cells, counts = counts_by_key(keys, None, _size(groups) * width)
     return predictability(*np.divmod(cells, width), counts)
 
 

@@ -40,6 +40,7 @@ from aegis.privacy.scheme_search import (
 )
 from aegis.summary.codes import encode
 from aegis.summary.frequency import combine
+from aegis.summary.leaves import leaves_of_level
 
 
 @dataclass(frozen=True)
@@ -319,10 +320,7 @@ def _shares(attribute: Attribute, mask: Mask, codes: Integers, masked_values: pa
             f"The score 'loss' needs levels of a hierarchy, and {mask} of {attribute.name!r} is not one.",
             hint="Choose the score precision, or candidates that are levels of a hierarchy.",
         )
-    leaves = hierarchy.groups(level)
-    names = [None if value is None else str(value) for value in masked_values.to_pylist()]
-    sizes = np.array([len(leaves.get(name, (None,))) for name in names], dtype=np.float64)
-    return sizes[codes] / len(hierarchy.rows)
+    return leaves_of_level(hierarchy, level, masked_values)[codes] / len(hierarchy.rows)
 
 
 SAFE_PUB = Anonymizer(

@@ -23,7 +23,7 @@ from aegis.advisor.advise import generate
 from aegis.advisor.figures import Front, MaskCost, mask_costs
 from aegis.advisor.plan import PrivacyPlan, rank_choice
 from aegis.advisor.scoring import Choice
-from aegis.advisor.search import Prepared, prepare
+from aegis.advisor.search import Prepared, prepare, search_combinations
 from aegis.errors import DataError
 from aegis.files import SILENT, Progress, write_text
 from aegis.measures import Measure
@@ -36,6 +36,7 @@ from aegis.service.catalog.errors import NotThere, WrongState
 from aegis.service.catalog.flow import configuration_of, policy_in
 from aegis.sources import is_table_file, open_part
 from aegis.study import Study
+from aegis.study.subject import complete_advice
 
 if TYPE_CHECKING:
     from aegis.policy.suggest.facts import ColumnProfile
@@ -298,13 +299,21 @@ class Bench:
             with self.lock if plan.in_engine else nullcontext():
                 prepared = scores.prepared if shares and not plan.by_population else None
                 rows = study._subject.released(self.lock)
-                advice = study._searched(request, progress=watch, prepared=prepared, rows=rows)
+                advice = search_combinations(
+                    study.summary,
+                    plan,
+                    study.policy,
+                    request,
+                    progress=watch,
+                    prepared=prepared,
+                    released=rows,
+                )
         finally:
             if shares:
                 scores.searching.release()
         with self.lock:
             watch.advance()
-            self._advice = study._completed(advice, request)
+            self._advice = complete_advice(study._subject, advice, None, study.seed)
             return self._advice
 
     def front(self, span: str, seconds: float) -> Front:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +28,8 @@ from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded, engine_errors, limits, literal, stored, turn
 from aegis.sources.engines import is_of_spark
+from aegis.sources.functions import engine_function
 from aegis.sources.json_files import read_records, records_within, require_records
-from aegis.sources.local_times import in_local_time
 from aegis.sources.office_files import (
     STATISTICS,
     WORKBOOKS,
@@ -50,6 +51,9 @@ _SUFFIXES = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE | SQLITE
 _COPIED = "polars"
 """Name of the Ibis backend that lacks operations. Its tables are copied into the embedded engine."""
 _FILE_ROW = "file_row_number"
+_UTC = {"UTC", "Etc/UTC", "GMT", "Z", "+00:00", "-00:00"}
+_in_zone = engine_function("timezone", ("string", "timestamp('UTC')"), "timestamp(6)")
+_OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 FORMATS = "CSV (.csv .tsv .tab .txt .data, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SQLite (.sqlite .sqlite3 .db), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
 
@@ -135,12 +139,52 @@ def _open_ibis(source: Source) -> Source:
     if source.engine.name == _COPIED:
         return _copied(source.collect(source.table), source.origin)
     if source.engine.in_process:
-        return in_local_time(source, source.table.schema().to_pyarrow())
+        return _in_local_time(source, source.table.schema().to_pyarrow())
     return source
 
 
 def _copied(arrow: pa.Table, origin: str) -> Source:
-    return in_local_time(Source(_register(arrow, origin), origin), arrow.schema)
+    return _in_local_time(Source(_register(arrow, origin), origin), arrow.schema)
+
+
+def _in_local_time(source: Source, schema: pa.Schema) -> Source:
+    """Return the source with local times, which persons know, in columns whose type names a time
+    zone other than UTC. The embedded engine stores a moment without its zone, and computes its day
+    in UTC: 00:30 on the first of January in Berlin would fall on the last of December.
+
+    Parameters
+    ----------
+    source
+        A table of the embedded engine.
+    schema
+        The Arrow types of the columns, which name the zones; the engine's types do not.
+    """
+    zones = {
+        field.name: field.type.tz
+        for field in schema
+        if pa.types.is_timestamp(field.type) and field.type.tz not in (None, *_UTC)
+    }
+    if not zones:
+        return source
+
+    def local(table: ir.Table) -> ir.Table:
+        return table.mutate(**{name: _local(table[name], zone) for name, zone in zones.items()})
+
+    numbered = None if source.numbered is None else local(source.numbered)
+    notes = (f"{n}: times are read as local times of {z}." for n, z in zones.items())
+    return replace(
+        source, table=local(source.table), numbered=numbered, notes=(*source.notes, *notes)
+    )
+
+
+def _local(column: ir.Column, zone: str) -> ir.Value:
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return _in_zone(zone, column)
+    sign, hours, minutes = offset.groups()
+    return _in_zone("UTC", column) + ibis.interval(
+        minutes=int(f"{sign}1") * (60 * int(hours) + int(minutes))
+    )
 
 
 def _require_columns(names: Sequence[str], origin: str) -> None:
@@ -295,7 +339,7 @@ def _open_path(location: str, reading: Reading, name: str | None) -> Source:
         if suffix in _ARROW:
             arrow = pa.concat_tables(_of_file(_read_arrow, file) for file in files)
             source = Source(_register(arrow, location), location, files)
-            return in_local_time(source, arrow.schema)
+            return _in_local_time(source, arrow.schema)
         if suffix in SQLITE:
             _require_one(location, files)
             arrow, notes = read_sqlite(files[0], name)
@@ -453,9 +497,9 @@ def _open_parquet(location: str, files: tuple[Path, ...]) -> Source:
     with engine_errors(location), turn():
         table = connection.read_parquet(names, hive_partitioning=True)
         if _FILE_ROW in table.columns:  # the engine would refuse a second one
-            return in_local_time(Source(table, location, files), first)
+            return _in_local_time(Source(table, location, files), first)
         numbered = _numbered(names, table.schema())
-        return in_local_time(Source(table, location, files, numbered), first)
+        return _in_local_time(Source(table, location, files, numbered), first)
 
 
 def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:

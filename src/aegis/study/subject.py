@@ -29,7 +29,7 @@ from aegis.files import BUNDLE, Progress, check_output
 from aegis.options import checks_types
 from aegis.policy import Configuration, Policy, RuleOverride
 from aegis.registry import Extensions, format_of_summary, refuse_options
-from aegis.requests import RankRequest, SearchRequest
+from aegis.requests import RankRequest, SearchRequest, Span
 from aegis.sources import Source, open_table
 from aegis.summary import Summary
 from aegis.summary.attributes import narrow
@@ -38,6 +38,7 @@ from aegis.summary.builder import SAMPLE_ROWS
 from aegis.summary.coded_rows import CodedRows, holding
 
 if TYPE_CHECKING:
+    from aegis.advisor.search import FrontRange
     from aegis.anonymizers import Recipe
     from aegis.report import Reported, ReportSection
 
@@ -255,6 +256,14 @@ class Subject:
             like=self.like,
             _counted=None if narrowed is None else (narrowed, None),
         )
+
+    def allowed_front(self, front: Span | str) -> FrontRange:
+        """Return the part of a front that is no weaker than the rule of the summary's owner."""
+        from aegis.advisor.search import FrontRange, front_under_owner
+
+        terms, span = self.summary.terms, FrontRange.of(front)
+        owner = terms.owner if terms is not None and terms.binding else None
+        return front_under_owner(owner, span, self.policy.privacy, override=self.rule_override)
 
     def rows_to(self, purpose: str) -> Source:
         """Return the table; raise `DataError`, which names the `purpose`, if there is only a

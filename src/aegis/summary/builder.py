@@ -758,10 +758,8 @@ class Builder:
             named = (*quasi, *sensitive, *self.policy.label.columns)
             read = read_groups(self.source, named) if self.policy.person is None else None
             if read is not None:
-                groups, sizes = self._with_classes(read[0], classes), read[1]
-                table, cell = groups.frequency(quasi, sensitive, all_attributes, label)
-                rows = np.bincount(cell, weights=sizes, minlength=table.cells)
-                return replace(table, counts=rows.astype(np.int64))
+                groups = self._with_classes(read[0], classes)
+                return groups.frequency(quasi, sensitive, all_attributes, label, read[1])[0]
             return count_cells(
                 self.source,
                 quasi,

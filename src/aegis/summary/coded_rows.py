@@ -28,13 +28,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.arrays import Flags, Int32s, Integers
+from aegis.arrays import Flags, Int32s, Integers, counts_by_key
 from aegis.masks import Kind
 from aegis.sources import Source
 from aegis.sources.embedded import LEAST_MEMORY, limits, parse_size
 from aegis.sources.open import stored_batches
 from aegis.summary.codes import encode, narrow, stored_codes
-from aegis.summary.cooccurrence import counts_by_key
 from aegis.summary.frequency import BLOCK, LARGEST_KEY, FrequencyTable, distinct_rows, mixed
 from aegis.summary.model import AttributeSummary
 
@@ -163,9 +162,10 @@ class CodedRows:
         sensitive: tuple[str, ...],
         attributes: Mapping[str, AttributeSummary],
         label: str,
+        sizes: Codes | None = None,
     ) -> tuple[FrequencyTable, Integers]:
         """Return the frequency table of these rows, and the index of the cell of each row, shape
-        (N,).
+        (N,). If each row stands for several, `sizes` says how many, shape (N,).
         """
         names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
         codes: dict[str, Integers] = {}
@@ -176,10 +176,7 @@ class CodedRows:
                 continue
             groups, representatives[name], _ = attributes[name].key_groups
             codes[name] = narrow(groups, len(representatives[name]))[self.codes[name]]
-        representatives[label] = np.arange(int(self.label.max(initial=0)) + 1, dtype=np.int32)
-        first, cell, counts = distinct_rows(list(codes.values()), len(self.label))
-        by_cell = {name: of_rows[first].astype(np.int32) for name, of_rows in codes.items()}
-        return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
+        return FrequencyTable.of((quasi, sensitive, label), codes, representatives, sizes)
 
     def cell_of_rows(
         self, frequency: FrequencyTable, attributes: Mapping[str, AttributeSummary]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Floats, Integers, Ints
+from aegis.arrays import Floats, Integers, Ints, places
 from aegis.errors import DataError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, evaluate
 from aegis.masks.base import usable
@@ -61,7 +61,7 @@ def encode(values: pa.Array) -> tuple[Ints, pa.Array]:
     """
     encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)
-    return _ranks(order)[encoded.indices.to_numpy(zero_copy_only=False)], distinct
+    return places(order)[encoded.indices.to_numpy(zero_copy_only=False)], distinct
 
 
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
@@ -80,12 +80,6 @@ def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.
 def narrow(codes: Integers, size: int) -> npt.NDArray[np.unsignedinteger]:
     """Convert codes below `size` to the smallest unsigned integer type in which they fit."""
     return codes.astype(np.min_scalar_type(max(size - 1, 0)))
-
-
-def _ranks(order: Ints) -> Ints:
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank
 
 
 def code_values(column: pa.Array, values: pa.Array) -> Ints:
@@ -157,7 +151,7 @@ def natural_order(labels: Sequence[str]) -> Ints:
 def in_natural_order(labels: Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
     """Return the rank of each masked value in their natural order, and the values in this order."""
     order = natural_order(labels)
-    return _ranks(order), tuple(labels[i] for i in order)
+    return places(order), tuple(labels[i] for i in order)
 
 
 def _natural(label: str) -> tuple[int, float, str]:

@@ -15,14 +15,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Array, Floats, Int32s, Integers, Ints, OnDemand
+from aegis.arrays import (
+    Array,
+    Floats,
+    Int32s,
+    Integers,
+    Ints,
+    KeyCounts,
+    OnDemand,
+    count_keys,
+    counts_by_key,
+)
 from aegis.errors import InternalError
 from aegis.summary.codes import Dealer
-from aegis.summary.responses import ResponseCounter, ResponseSums, exact_sums
+from aegis.summary.responses import ResponseCounter, ResponseSums
 from aegis.summary.weights import WeightSums
 
-KeyCounts = tuple[Ints, Ints]
-"""The distinct keys in ascending order, and the count of each key."""
 Matrix = Any
 """The co-occurrence of the atoms or levels of all attributes, shape (D, D): a float64 array or a
 `csr_array`.
@@ -57,8 +65,6 @@ class Chunk(NamedTuple):
     response: Ints | None = None
 
 
-_DENSE_FACTOR = 4
-"""A pair is counted in a dense array up to this many cells per row, above it by sorting."""
 _DENSE_CELLS = 1 << 22
 """Co-occurrence of all pairs is a dense array up to this many cells."""
 _SPARSE_FACTOR = 16
@@ -420,29 +426,6 @@ def split_folds(
 def as_entries(counts: Ints) -> Array:
     """Return counts as 32-bit integers if they fit, else as 64-bit ones (sums of weights)."""
     return counts.astype(np.int32) if int(counts.max(initial=0)) < 2**31 else counts
-
-
-def count_keys(key: Integers, weights: Ints | None, size: int) -> Ints:
-    """Return how often each key from 0 to `size` - 1 occurs, or the exact sum of its weights."""
-    if weights is not None:
-        return exact_sums(key, weights, size)
-    return np.bincount(key, minlength=size)
-
-
-def counts_by_key(key: Ints, weights: Ints | None, space: int) -> KeyCounts:
-    """Return the distinct keys in ascending order, and how often each occurs (or the sum of its
-    weights). Keys are below `space`.
-    """
-    if space <= _DENSE_FACTOR * len(key) + 1024:
-        counts = count_keys(key, weights, 1)
-        index = np.flatnonzero(counts > 0)  # several times as fast as for numbers
-        return index, counts[index]
-    if weights is None:
-        index, counts = np.unique(key, return_counts=True)
-        return index.astype(np.int64, copy=False), counts
-    index, position = np.unique(key, return_inverse=True)
-    counts = count_keys(position, weights, len(index))
-    return index[counts > 0].astype(np.int64, copy=False), counts[counts > 0]
 
 
 def _with(earlier: KeyCounts | None, more: KeyCounts, space: int) -> KeyCounts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import ibis
 import ibis.expr.types as ir
@@ -16,7 +17,7 @@ from aegis.sources import Source
 from aegis.summary.classes import PERSON, count_classes
 from aegis.summary.coded_rows import CodedRows, count_by
 from aegis.summary.codes import code_values, encode
-from aegis.summary.frequency import FrequencyTable, PersonCells, combine
+from aegis.summary.frequency import FrequencyTable, PersonCells
 from aegis.summary.model import AttributeSummary
 
 CONSTANT = "constant"
@@ -82,34 +83,12 @@ def count_cells(
     read = _read(source, count_by(source, masked, keys | of_person), sets, max_cells)
     if read is None:
         return None
-    joined = read[0]
-    # The code after the last class represents null and is there only where a label is missing.
-    representatives[label] = np.arange(int(joined[label].max(initial=0)) + 1, dtype=np.int32)
-    return _in_order((quasi, sensitive, label), read, representatives)
-
-
-def _in_order(
-    names: tuple[tuple[str, ...], tuple[str, ...], str],
-    read: CountedCells,
-    representatives: Mapping[str, Int32s],
-) -> FrequencyTable:
-    """Return the frequency table with its cells sorted by their values, so that equal tables give
-    equal bytes, and with the persons in each cell if they were counted. `names` are the
-    quasi-identifiers, the sensitive attributes and the label.
-    """
-    joined, counts, persons = read
-    key = combine(joined.values(), len(counts))
+    codes, counts, persons = read
     # The engine returns groups in any order; sorted, equal tables give equal bytes.
-    rows, of_persons = counts, None
+    table, cell = FrequencyTable.of((quasi, sensitive, label), codes, representatives, counts)
     if persons is None:
-        order = np.argsort(key, kind="stable")
-        rows = counts[order]
-    else:
-        cells, order, cell = np.unique(key, return_index=True, return_inverse=True)
-        rows = np.bincount(cell, weights=counts, minlength=len(cells)).astype(np.int64)
-        of_persons = PersonCells.of_pairs(cell.astype(np.int64), persons, len(cells))
-    columns = {name: column[order] for name, column in joined.items()}
-    return FrequencyTable(*names, columns, rows, representatives, of_persons)
+        return table
+    return replace(table, persons=PersonCells.of_pairs(cell.astype(np.int64), persons, table.cells))
 
 
 def _read(

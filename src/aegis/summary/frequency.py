@@ -17,9 +17,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Integers, Ints
+from aegis.arrays import Integers, Ints, distinct_keys, exact_sums, number
 from aegis.privacy import ClassTable, KnownPersons
-from aegis.privacy.classes import number
 
 Sensitive = Mapping[str, tuple[Integers, tuple[str, ...]]]
 
@@ -147,6 +146,31 @@ class FrequencyTable:
     persons: PersonCells | None = None
     earlier: Ints | None = None
 
+    @classmethod
+    def of(
+        cls,
+        names: tuple[tuple[str, ...], tuple[str, ...], str],
+        codes: Mapping[str, Integers],
+        representatives: Mapping[str, Codes],
+        rows: Ints | None = None,
+    ) -> tuple[FrequencyTable, Integers]:
+        """Return the frequency table of N entries, whose cells are sorted by their codes, and the
+        cell of each entry, shape (N,).
+
+        `names` are the quasi-identifiers, the sensitive attributes and the label; `codes` has the
+        code of each entry for each column, and `rows` the number of rows that each entry counts, by
+        default one. Without `representatives` of the label, its codes are its classes; the code
+        after the last class, which represents null, is there only if a label is missing.
+        """
+        entries, label = len(codes[names[2]]), names[2]
+        if label not in representatives:
+            classes = np.arange(int(codes[label].max(initial=0)) + 1, dtype=np.int32)
+            representatives = {**representatives, label: classes}
+        first, cell, counts = distinct_rows(list(codes.values()), entries)
+        by_cell = {name: of_entries[first].astype(np.int32) for name, of_entries in codes.items()}
+        counts = counts if rows is None else exact_sums(cell, rows, len(first))
+        return cls(*names, by_cell, counts, representatives), cell
+
     @property
     def cells(self) -> int:
         """The number of cells, that is, of combinations that occur in the table."""
@@ -256,14 +280,3 @@ def mixed(columns: Iterable[Integers], sizes: Sequence[int]) -> Ints:
     for column, size in zip(columns, sizes, strict=True):
         key = key * size + column
     return key
-
-
-def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the first index of each distinct key, ascending; the position of each key among them;
-    and the number of each.
-    """
-    keys, position = number(key)
-    first = np.empty(len(keys), dtype=np.int64)
-    # If an element is set twice, the last value stays.
-    first[position[::-1]] = np.arange(len(key) - 1, -1, -1)
-    return first, position, np.bincount(position, minlength=len(keys)).astype(np.int64)

@@ -51,7 +51,9 @@ def leaf_shares(attribute: AttributeSummary, candidate: Candidate) -> Floats | N
     span = _all_leaves(mask.hierarchy, null) - 1
     if span <= 0 or not mask.level:
         return np.zeros(len(candidate.groups))
-    shares: Floats = (_of_level(mask.hierarchy, mask.level, candidate.masked_values) - 1) / span
+    shares: Floats = (
+        leaves_of_level(mask.hierarchy, mask.level, candidate.masked_values) - 1
+    ) / span
     return shares[candidate.groups]
 
 
@@ -203,10 +205,10 @@ def _per_group(
         return np.bincount(groups, minlength=len(masked_values)).astype(np.float64)
     if not mask.level or _all_leaves(hierarchy, null) <= 1:
         return np.ones(len(masked_values))
-    return _of_level(hierarchy, mask.level, masked_values)
+    return leaves_of_level(hierarchy, mask.level, masked_values)
 
 
-def _of_level(hierarchy: Hierarchy, level: int, masked_values: pa.Array) -> Floats:
+def leaves_of_level(hierarchy: Hierarchy, level: int, masked_values: pa.Array) -> Floats:
     """Return how many leaves each of the `masked_values`, groups on a level of the hierarchy, has."""
     groups = hierarchy.groups(level)
     names = [None if value is None else str(value) for value in masked_values.to_pylist()]

@@ -34,7 +34,7 @@ from aegis.summary.attributes import (
 from aegis.summary.codes import encode
 from aegis.summary.cooccurrence import PairCounts, PartOfPairs, added_pairs
 from aegis.summary.count_cells import MAX_CELLS
-from aegis.summary.frequency import FrequencyTable, combine
+from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
 from aegis.summary.responses import NumberUnit
 from aegis.summary.weights import TableWeights, WeightSums
@@ -452,26 +452,15 @@ class _Merger:
         tables = [s.frequency for s in self.summaries if s.frequency is not None]
         if len(tables) < len(self.summaries) or sum(t.cells for t in tables) > MAX_CELLS:
             return None
-        first = tables[0]
-        columns, representatives = [], {}
+        first, codes, representatives = tables[0], {}, {}
         for name in first.codes:
             if name in attributes:
-                codes, representatives[name] = self._keys(name, attributes[name], tables)
+                codes[name], representatives[name] = self._keys(name, attributes[name], tables)
             else:
-                codes, representatives[name] = self._label_keys(tables)
-            columns.append(codes)
+                codes[name] = self._label_keys(tables)
         counts = np.concatenate([table.counts for table in tables])
-        _, at, cell = np.unique(
-            combine(columns, len(counts)), return_index=True, return_inverse=True
-        )
-        return FrequencyTable(
-            first.quasi,
-            first.sensitive,
-            first.label,
-            {name: codes[at] for name, codes in zip(first.codes, columns, strict=True)},
-            np.bincount(cell, weights=counts).astype(np.int64),
-            representatives,
-        )
+        names = first.quasi, first.sensitive, first.label
+        return FrequencyTable.of(names, codes, representatives, counts)[0]
 
     def _keys(
         self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
@@ -496,15 +485,14 @@ class _Merger:
         first = np.unique(keys, return_index=True)[1].astype(np.int32)
         return np.concatenate(codes).astype(np.int32), first
 
-    def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Int32s, Int32s]:
-        """Return the code of the class (or null) of each cell of all parts, and all codes, for a
-        label without candidates.
+    def _label_keys(self, tables: Sequence[FrequencyTable]) -> Int32s:
+        """Return the code of the class (or null) of each cell of all parts, for a label without
+        candidates.
         """
         codes = []
         for table, to_class in zip(tables, self.class_codes, strict=True):
             codes.append(np.append(to_class, len(self.classes))[table.codes[table.label]])
-        joined = np.concatenate(codes).astype(np.int32)
-        return joined, np.arange(int(joined.max(initial=0)) + 1, dtype=np.int32)
+        return np.concatenate(codes).astype(np.int32)
 
 
 def _check_parts(parts: Sequence[AttributeSummary]) -> None:

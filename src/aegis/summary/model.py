@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from aegis.arrays import Array, Floats, Int32s, Ints
+from aegis.arrays import Array, Floats, Int32s, Ints, group_sums
 from aegis.errors import InternalError, PolicyError, member
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
 from aegis.masks.categories import text_of
@@ -234,7 +234,7 @@ class AttributeSummary:
         numbers = numbers_of(self.all_values)
         counted = np.isfinite(numbers) & (rows > 0)
         count, total = (
-            np.bincount(atoms, weights, self.n_atoms).astype(np.float64)
+            group_sums(atoms, weights, self.n_atoms)
             for weights in (counted, np.where(counted, numbers, 0.0))
         )
         return count, total

@@ -10,7 +10,7 @@ a class is estimated as the sum of the survey weights of its rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,16 +18,14 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Array, Floats, Ints
+from aegis.arrays import Array, Floats, Ints, number
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Kind, Mask, Tokenise, evaluate
 from aegis.policy import Policy, Role
 from aegis.privacy import ClassTable
-from aegis.privacy.classes import number
 from aegis.privacy.inference import WORTH_SAYING, Implication, RowCounts, Singling, find_singling
 from aegis.sources import Source, open_table
 from aegis.summary.classes import PERSON, WEIGHT, cast_population, count_persons, count_population
@@ -252,8 +250,7 @@ def outside_of(
     table = source.table if table is None else table
     columns = [name for name in comparable(table, person) if name not in tokens]
     if coded_rows is not None and all(name in coded_rows.values for name in columns):
-        values = {n: len(coded_rows.values[n]) - coded_rows.values[n].null_count for n in columns}
-        return outside_of_codes(coded_rows.codes, values, quasi, label)
+        return outside_of_codes(coded_rows, columns, quasi, label)
     if not columns:
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
         return Outside(rows=rows, unique_rows=int(rows == 1), label=label)
@@ -312,14 +309,11 @@ def _outside(
 
 
 def outside_of_codes(
-    codes: Mapping[str, npt.NDArray[np.integer[Any]]],
-    values: Mapping[str, int],
-    quasi: Sequence[str],
-    label: str | None = None,
+    coded_rows: CodedRows, columns: Iterable[str], quasi: Sequence[str], label: str | None = None
 ) -> Outside:
-    """Find the same risks as `outside_of` in rows that are given as codes: the code of each row,
-    shape (N,), and the number of distinct values without null (`values`), for each compared column.
-    """
+    """Find the same risks as `outside_of` in rows in memory, of which `columns` are compared."""
+    codes, listed = coded_rows.codes, coded_rows.values
+    values = {name: len(listed[name]) - listed[name].null_count for name in columns}
     rows = max((len(codes[name]) for name in values), default=0)
     covered = [name for name in values if name in quasi]
 

@@ -21,12 +21,12 @@ import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 
-from aegis.arrays import Array, Ints
+from aegis.arrays import Array, Ints, counts_by_key
 from aegis.files import Step
 from aegis.masks.categories import mapped, text_of
 from aegis.sources import Source
 from aegis.summary.codes import Dealer, narrow, table_changed
-from aegis.summary.cooccurrence import Chunk, PairCounts, counts_by_key, with_folds
+from aegis.summary.cooccurrence import Chunk, PairCounts, with_folds
 from aegis.summary.model import AttributeSummary
 from aegis.summary.responses import ResponseSums
 from aegis.summary.weights import WeightSums

@@ -20,7 +20,7 @@ import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 
-from aegis.arrays import Array, Floats, Integers, Ints
+from aegis.arrays import Array, Floats, Integers, Ints, exact_sums, halves, joined_halves
 from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.summary.codes import numbers_of
@@ -36,8 +36,6 @@ _SUM_BITS = 62
 """Bits that a sum of labels may take."""
 _HALF = 20
 """Bits of the lower half of a label whose square is added up."""
-_LOW = 31
-"""Bits of the lower half of what is added up: sums of halves of 2^21 rows are exact as floats."""
 
 
 @dataclass(frozen=True)
@@ -358,28 +356,6 @@ class ResponseCounter:
     def sums(self) -> ResponseSums:
         """Return the sums over all rows that have been added so far."""
         return ResponseSums(tuple(self._sums), self._total, tuple(self._squares))
-
-
-def exact_sums(key: Array, values: Ints, size: int) -> Ints:
-    """Sum integers by key, shape (size,). The result is exact if it is below 2**62."""
-    if len(values) * int(np.abs(values).max(initial=0)) < 1 << 53:  # exact as floats
-        return np.bincount(key, weights=values, minlength=size).astype(np.int64)
-    parts = [
-        np.bincount(key, weights=half, minlength=size).astype(np.int64)
-        for half in halves(values.astype(np.int64))
-    ]
-    return (parts[0] << _LOW) + parts[1]
-
-
-def halves(values: Array) -> tuple[Array, Array]:
-    """Split integers of any size into their higher and their lower bits, which are never negative."""
-    return values >> _LOW, values & ((1 << _LOW) - 1)
-
-
-def joined_halves(high: Ints, low: Ints) -> Array:
-    """Join the higher and lower bits from `halves` into Python's integers."""
-    joined: Array = (high.astype(object) << _LOW) + low.astype(object)
-    return joined
 
 
 def exact_squares(values: Ints) -> int:

@@ -28,6 +28,9 @@ from aegis.arrays import (
     Ints,
     OnDemand,
     cached_method,
+    count_keys,
+    counts_by_key,
+    group_sums,
 )
 from aegis.errors import InternalError
 from aegis.summary.codes import Dealer, narrow
@@ -35,8 +38,6 @@ from aegis.summary.cooccurrence import (
     FoldCounts,
     Matrix,
     PairCounts,
-    count_keys,
-    counts_by_key,
     split_folds,
 )
 from aegis.summary.responses import ResponseCounter
@@ -104,7 +105,7 @@ class AtomRows:
         of_rows = np.asarray(self.response - mean, dtype=np.float64) ** power
         if self.weights is not None:
             of_rows *= self.weights
-        summed = np.bincount(key, weights=of_rows, minlength=size).astype(np.float64, copy=False)
+        summed = group_sums(key, of_rows, size)
         return summed if self.in_rows is None else self.in_rows.in_rows(summed)
 
     def pair(self, i: int, j: int) -> PairArrays:

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from aegis.arrays import Int32s
+from aegis.arrays import Int32s, exact_sums
 from aegis.errors import PolicyError, member
 from aegis.masks import common_refinement
 from aegis.summary.attributes import pool, ranges_of
 from aegis.summary.cooccurrence import PairCounts, PartOfPairs, added_pairs
-from aegis.summary.frequency import FrequencyTable, combine
+from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import (
     AttributeSummary,
     Candidate,
@@ -23,7 +23,6 @@ from aegis.summary.model import (
     SeveralSummaries,
     Summary,
 )
-from aegis.summary.responses import exact_sums
 
 
 def withhold(summary: Summary, information: Information | str) -> Summary:
@@ -173,11 +172,8 @@ def _counted(
             representatives[name] = reached.astype(np.int32)
         else:
             codes[name], representatives[name] = cell_codes, values
-    key = combine(codes.values(), frequency.cells)
-    _, first, position = np.unique(key, return_index=True, return_inverse=True)
+    names = frequency.quasi, frequency.sensitive, frequency.label
+    merged, _ = FrequencyTable.of(names, codes, representatives, frequency.counts)
     return replace(
-        frequency,
-        codes={name: column[first] for name, column in codes.items()},
-        counts=exact_sums(position, frequency.counts, len(first)),
-        representatives=representatives,
+        frequency, codes=merged.codes, counts=merged.counts, representatives=representatives
     )

@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor.search.problem import Box, Problem
-from aegis.arrays import BoundedCache, Floats, Integers, Ints, cached_method
+from aegis.arrays import BoundedCache, Floats, Integers, Ints, cached_method, distinct_keys, number
 from aegis.privacy import ClassTable
-from aegis.privacy.classes import number
 from aegis.summary import FrequencyTable
-from aegis.summary.frequency import distinct_keys
 
 _DENSE = 1 << 21
 """Class ids are counted in an array with at most this many entries."""
@@ -217,11 +215,8 @@ class CornerClasses:
         """Return the classes under the finest masks of a box."""
 
         def make() -> Parts:
-            ids, space = self.finest_of(box)
-            first = np.full(space, -1, dtype=np.int64)
-            first[ids] = np.arange(len(ids))
-            there = first >= 0
-            return Parts((np.cumsum(there) - 1)[ids], first[there])
+            first, cell, _ = distinct_keys(self.finest_of(box)[0])
+            return Parts(cell, first)
 
         return self._finest_tables.get(self.finest(box), make)
 

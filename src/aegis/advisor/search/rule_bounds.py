@@ -25,7 +25,7 @@ import numpy as np
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.corner_classes import Parts
 from aegis.advisor.search.problem import Box, Problem, Variable
-from aegis.arrays import Array, Flags, Floats, Integers, Ints, cached_method
+from aegis.arrays import Array, Flags, Floats, Integers, Ints, cached_method, group_sums
 from aegis.privacy import ClassTable, Criterion, ModelNeed
 from aegis.privacy.admission import admits, admits_dense
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps, TreeGroups
@@ -124,7 +124,7 @@ class Judge:
         """
         of_part = ids[parts.first]
         rows = self._part_rows(parts)
-        sizes = _summed_by_key(of_part, rows, space)
+        sizes = group_sums(of_part, rows, space)
         large = sizes >= self._least
         width = self._width(masks)
         if len(parts.first) * width > _PLACES or not large.any():
@@ -148,7 +148,7 @@ class Judge:
     def _part_rows(self, parts: Parts) -> Floats:
         """Return how many rows each of the m classes in `parts` has, shape (m,)."""
         if None not in parts.counts:
-            parts.counts[None] = _summed_by_key(parts.ids, self._rows)
+            parts.counts[None] = group_sums(parts.ids, self._rows, len(parts.first))
         return parts.counts[None]
 
     def _part_counts(self, parts: Parts, name: str, mask: Mask) -> Floats:
@@ -159,7 +159,7 @@ class Judge:
             codes, labels = self._values(name, mask)
             width, count = len(labels), len(parts.first)
             keys = parts.ids * width + codes
-            counts = _summed_by_key(keys, self._rows, count * width)
+            counts = group_sums(keys, self._rows, count * width)
             parts.counts[name, mask] = counts.reshape(count, width)
         return parts.counts[name, mask]
 
@@ -203,7 +203,7 @@ class Judge:
         """
         named = self._named(masks)
         if not named or self._spread(ids, space, masks):
-            sizes = _summed_by_key(ids, self._rows, space)
+            sizes = group_sums(ids, self._rows, space)
         else:
             # Most pass, and their values are asked for next.
             sizes = self._counts(ids, space, *named[0]).sum(axis=1)
@@ -254,7 +254,7 @@ class Judge:
         if self._last is None or self._last[0] is not ids or self._last[1] != key:
             codes, labels = self._values(name, mask)
             width = len(labels)
-            counts = _summed_by_key(ids * width + codes, self._rows, space * width)
+            counts = group_sums(ids * width + codes, self._rows, space * width)
             self._last = ids, key, counts[: space * width].reshape(space, width)
         return self._last[2]
 
@@ -273,7 +273,7 @@ class Judge:
     def _totals(self, name: str, mask: Mask) -> Floats:
         """Return how many rows of the table have each value of a protected attribute, shape (V,)."""
         codes, labels = self._values(name, mask)
-        return _summed_by_key(codes, self._rows, len(labels))
+        return group_sums(codes, self._rows, len(labels))
 
     @cached_method
     def _tree(self, name: str, mask: Mask) -> TreeGroups | None:
@@ -289,11 +289,6 @@ class Judge:
         frequency = self._frequency
         codes = groups[frequency.representatives[name]][frequency.codes[name]]
         return codes.astype(np.int64), labels
-
-
-def _summed_by_key(keys: Ints, rows: Floats, size: int = 0) -> Floats:
-    """Sum `rows` by key, for each key from 0 on, with at least `size` entries."""
-    return np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
 
 
 _CACHED = 256

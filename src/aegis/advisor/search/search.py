@@ -14,13 +14,18 @@ from typing import Unpack
 
 from aegis.advisor.advice import Advice, disagreement, with_caveats
 from aegis.advisor.advise import combinations, warnings_of
-from aegis.advisor.best_release import best_release
 from aegis.advisor.confidence import Prefer
 from aegis.advisor.encodings import exclusion_note
 from aegis.advisor.figures import FirstByMasking, FirstByRelease, SearchFigures
 from aegis.advisor.plan import PrivacyPlan, lost_alone
 from aegis.advisor.ranked import Ranked
-from aegis.advisor.released import ReleasedRows, expected_auc, figure_on_all_rows, release_figure
+from aegis.advisor.released import (
+    ReleasedRows,
+    best_release,
+    expected_auc,
+    figure_on_all_rows,
+    release_figure,
+)
 from aegis.advisor.scores import changed, later
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search.branch import Found

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from aegis.arrays import Floats, Ints
+from aegis.arrays import Floats, Ints, group_sums
 from aegis.errors import DataError, PolicyError
 from aegis.files import SILENT, Progress
-from aegis.measures.checks import group_sums
 from aegis.papers.reconstruction.composite import SmoothFit, composite_link
 from aegis.papers.reconstruction.evidence import (
     AGREEMENT,

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.arrays import Flags, Floats, Ints
+from aegis.arrays import Flags, Floats, Ints, group_sums
 from aegis.errors import DataError, PolicyError
-from aegis.measures.checks import check_channel, counts, group_codes, group_sums
+from aegis.measures.checks import check_channel, counts, group_codes
 from aegis.words import json_fields
 
 AGREEMENT = 1e-8

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aegis.arrays import Floats, Ints
+from aegis.arrays import Floats, Ints, group_sums
 from aegis.errors import DataError, PolicyError
-from aegis.measures.checks import counts, group_codes, group_sums
+from aegis.measures.checks import counts, group_codes
 from aegis.papers.reconstruction.evidence import Evidence, MaskedJoint, Reconstruction, check_sizes
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.arrays import Flags, Ints
+from aegis.arrays import Flags, Ints, places
 from aegis.errors import PolicyError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, common_refinement, evaluate
 from aegis.policy import Label, Policy, Role
@@ -25,7 +25,7 @@ from aegis.safe.protect.columns import TypedColumn, as_stored, plain_text
 from aegis.safe.protect.model import ProtectedAttribute, ProtectedCandidate
 from aegis.sources import Source
 from aegis.summary import AttributeSummary, LabelSummary, Summary
-from aegis.summary.codes import natural_order, show
+from aegis.summary.codes import in_natural_order, natural_order, show
 
 Codes = npt.NDArray[np.integer[Any]]
 UNNAMED = -1
@@ -88,17 +88,12 @@ class Cells:
         """Sort cells and groups by masked values: the order in the table would reveal something."""
         ranked = []
         for candidate in self.candidates:
-            order = natural_order(candidate.labels)
-            rank = np.empty(len(order), dtype=np.int64)
-            rank[order] = np.arange(len(order))
-            labels = tuple(candidate.labels[i] for i in order.tolist())
+            rank, labels = in_natural_order(candidate.labels)
             ranked.append(replace(candidate, groups=rank[candidate.groups], labels=labels))
         order = np.lexsort([c.groups for c in reversed(ranked)])
-        new_index = np.empty(self.count, dtype=np.int64)
-        new_index[order] = np.arange(self.count)
         return replace(
             self,
-            of_value=_moved(self.of_value, new_index),
+            of_value=_moved(self.of_value, places(order)),
             joint=self.joint[order],
             candidates=tuple(replace(c, groups=c.groups[order]) for c in ranked),
         )

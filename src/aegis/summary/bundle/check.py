@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Array, Ints
+from aegis.arrays import Array, Ints, exact_sums
 from aegis.masks import Kind, common_refinement
 from aegis.policy import Role
 from aegis.summary.attributes import RANGES
@@ -33,7 +33,7 @@ from aegis.summary.model import (
     SeveralSummaries,
     Summary,
 )
-from aegis.summary.responses import ResponseSums, exact_sums
+from aegis.summary.responses import ResponseSums
 
 _BLOCK = 1 << 20
 """Entries that are looked at together."""

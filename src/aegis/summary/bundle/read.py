@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from aegis.arrays import Array, Ints
+from aegis.arrays import Array, Ints, joined_halves
 from aegis.errors import wrong_value
 from aegis.masks import SHARED_ROWS, Hierarchy, Kind, Mask, parse_mask
 from aegis.measures import MEASURES
@@ -43,7 +43,7 @@ from aegis.summary.model import (
     Summary,
     TaskSummary,
 )
-from aegis.summary.responses import NumberUnit, ResponseSums, joined_halves
+from aegis.summary.responses import NumberUnit, ResponseSums
 from aegis.summary.weights import TableWeights, WeightSums
 
 MOST_ROWS = 1 << 53

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from aegis.arrays import Array
+from aegis.arrays import Array, halves
 from aegis.masks.grouping import hierarchy_of
 from aegis.summary.bundle.archive import pack
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, LabelSummary, SeveralSummaries, Summary
-from aegis.summary.responses import NumberUnit, ResponseSums, halves
+from aegis.summary.responses import NumberUnit, ResponseSums
 from aegis.summary.weights import TableWeights, WeightSums
 from aegis.words import json_fields, jsonable
 
