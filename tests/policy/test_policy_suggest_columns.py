@@ -520,10 +520,26 @@ def test_texts_with_money_and_a_magnitude_are_amounts() -> None:
             True,
         ),
         (("Jane Roe", "John Smith", "Mary Jones", "Peter Miller"), False),
+        (
+            (
+                "Blue Eyes",
+                "Brown Eyes",
+                "Green Eyes",
+                "Hazel Eyes",
+                "Amber Eyes",
+                "Gold Eyes",
+                "Grey Eyes",
+                "Red Eyes",
+                "Pink Eyes",
+                "Violet Eyes",
+            ),
+            False,
+        ),
+        (("Jane Brown", "John Green", "Mary White", "Peter Black", "Anna Weber"), True),
         (("Red Wine", "White Wine", "Dark Beer", "Green Tea", "Iced Coffee"), False),
         (("New York", "Los Angeles", "San Diego", "Fort Worth", "St. Paul"), False),
     ],
-    ids=["names", "titles", "four", "drinks", "cities"],
+    ids=["names", "titles", "four", "eyes", "surnames", "drinks", "cities"],
 )
 def test_a_short_list_of_names_of_persons_is_asked_about(
     texts: tuple[str, ...], asks: bool

@@ -292,7 +292,8 @@ def _look_like_names(facts: ColumnFacts) -> bool:
     short = facts.lengths is None or facts.lengths[1] <= LONGEST_WORD
     fewest = FEW_VALUES if facts.shape("given") >= MOSTLY else FEWEST_KEYS
     enough = facts.distinct >= (MANY_VALUES if short else fewest)
-    return enough and facts.shape("person") > NEARLY_ALL and not names_thing(facts.spoken)
+    named = facts.shape("person") > NEARLY_ALL and not names_thing(facts.spoken)
+    return enough and named and not _are_colours(facts)
 
 
 def _numbers_few_rows(facts: ColumnFacts) -> bool:
@@ -420,6 +421,12 @@ def _are_races(facts: ColumnFacts) -> bool:
         and len(races) > 1
         and texts <= word_list("race_value") | word_list("other_race_value")
     )
+
+
+def _are_colours(facts: ColumnFacts) -> bool:
+    """Return whether each of the most frequent values has a word for a colour, as in `Blue Eyes`."""
+    words = [set(text.lower().split()) for text, _ in facts.frequent]
+    return len(words) >= FEWEST_NAMES and not any(map(word_list("colour").isdisjoint, words))
 
 
 def _names_part_of_date(text: str) -> bool:
