@@ -187,6 +187,11 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
             f"{code} looks like a code for an unknown number, because hardly any other number is negative: if it is, "
             f"run init again with --null={code}"
         )
+    if role.scored and facts.kind is Kind.TEXT and NEARLY_ALL <= facts.shape("digits") < 1:
+        return (
+            "nearly all values are whole numbers, but some are not, so it is read as text: if it has numbers, "
+            "correct the others in the table, or run init again with --null and the text that means a missing number"
+        )
     doubled = facts.values - facts.distinct
     if role is Role.IDENTIFIER and _numbers_rows(facts) and 0 < doubled < REPEATED * facts.values:
         return (
