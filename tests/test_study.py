@@ -72,6 +72,18 @@ def test_every_question_shares_one_summary(summaries: list[str]) -> None:
     assert searched.optimal
 
 
+@pytest.mark.parametrize("method", ["nonsense", ""])
+@pytest.mark.parametrize("know", ["raw", "histogram"])
+def test_an_unknown_method_of_an_estimate_is_refused_whatever_is_known(
+    method: str, know: str
+) -> None:
+    """Of unmasked counts, which need no method, any name was accepted."""
+    study = aegis.Study(table(), policy())
+    with pytest.raises(PolicyError, match="Unknown reconstruction method") as caught:
+        study.estimate(study.search().best.configuration, know=know, method=method)
+    assert "all-evidence, smooth, channel-em, closed-form, ipf, sampling" in str(caught.value)
+
+
 def test_a_ranking_counts_exactly_where_the_study_does_not(
     summaries: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,6 +159,41 @@ def test_a_release_warns_of_a_class_with_nearly_one_value() -> None:
     )
 
 
+def test_risks_to_persons_come_before_label_leaks_wherever_they_are_listed(tmp_path: Path) -> None:
+    """`advise` listed label leaks first; the certificate and its page listed them last."""
+    rows = [
+        {
+            "place": place,
+            "diagnosis": diagnosis,
+            "pay": index * 7 + place_index,
+            "twin": "ab"[index % 2],
+            "y": "ab"[index % 2],
+        }
+        for place_index, (place, diagnosis) in enumerate((("Oslo", "flu"), ("Nuuk", "cold")))
+        for index in range(60)
+    ]
+    feature = {"role": "feature", "masks": ["identity"]}
+    described = policy_mapping(diagnosed())
+    described["attributes"] |= {"pay": feature, "twin": feature}
+    rules = aegis.load_policy(described)
+    study = aegis.Study(pa.Table.from_pylist(rows), rules)
+    advice = study.search()
+    release = study.apply(advice, tmp_path / "r.csv", certificate=tmp_path / "c.json")
+    starts = (
+        "Some classes have a single value",
+        "120 of 120 released rows",
+        "The column twin alone",
+    )
+
+    def order(texts: tuple[str, ...]) -> list[str]:
+        return [start for text in texts for start in starts if text.startswith(start)]
+
+    for texts in (advice.warnings, cautions_of(release.certificate)):
+        assert order(texts) == list(starts)
+    assert order(release.warnings) == list(starts[:2])
+    assert order(advice.uncovered.sentences) == list(starts[1:])
+
+
 def test_a_certificate_names_the_columns_that_repeat_the_label(tmp_path: Path) -> None:
     study = aegis.Study(table(), policy())
     advice = study.search()
@@ -205,9 +240,9 @@ def test_warnings_begin_with_the_rule_and_with_risks_to_persons() -> None:
     order = [
         next(i for i, text in enumerate(advice.warnings) if part in text)
         for part in (
+            "single value of sick",
             "the only ones with their values",
             "nearly a key",
-            "single value of sick",
             "not in the policy",
         )
     ]
@@ -376,7 +411,7 @@ def test_nulls_that_follow_the_label_give_one_alarm() -> None:
     assert any("rows with y = '   ' and in" in sentence for sentence in shown)
 
 
-def test_columns_that_know_the_label_come_first_and_in_one_sentence() -> None:
+def test_columns_that_know_the_label_come_after_risks_and_in_one_sentence() -> None:
     random = np.random.default_rng(3)
     sick = random.random(ROWS) < 0.4
     seen = pa.array([1 + i % 3 if ill else None for i, ill in enumerate(sick)])
@@ -399,9 +434,10 @@ def test_columns_that_know_the_label_come_first_and_in_one_sentence() -> None:
         {"version": 1, "label": "y", "privacy": {"k": 5}, "attributes": attributes}
     )
     advice = aegis.Study(data, rules).search()
-    first, second, *rest = advice.warnings
-    assert first.startswith("dose and days are empty in 100 % of the rows with y = 0 and in 0 %")
-    assert "the only ones with their values" in second
+    unique, near_key, leak, *rest = advice.warnings
+    assert "the only ones with their values" in unique
+    assert "is nearly a key" in near_key
+    assert leak.startswith("dose and days are empty in 100 % of the rows with y = 0 and in 0 %")
     assert not any("empty in" in text for text in rest)
 
 

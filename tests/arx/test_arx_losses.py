@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from benchmarks.arx.cases import ADULT_QUASI
 
 from advisor_support import RULES, policy_of
 from aegis import Study, load_policy
@@ -17,18 +18,6 @@ from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
 from aegis.summary import summarize
 from search_support import assert_best, prepared, rule_of, shared
-
-ADULT = (
-    "sex",
-    "age",
-    "race",
-    "marital-status",
-    "education",
-    "native-country",
-    "workclass",
-    "occupation",
-    "salary-class",
-)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +183,9 @@ def test_values_that_arx_prints(
 def arx_searcher(folder: Path, loss: str) -> Searcher:
     attributes = {
         name: {"role": "quasi-identifier", "hierarchy": str(folder / f"adult_hierarchy_{name}.csv")}
-        for name in ADULT
+        for name in ADULT_QUASI
     }
     policy = load_policy({"version": 1, "label": "salary-class", "attributes": attributes})
     summary = summarize(folder / "adult.csv", policy)
-    assert [a.name for a in summary.all_attributes] == list(ADULT)
+    assert [a.name for a in summary.all_attributes] == list(ADULT_QUASI)
     return Searcher(summary, PrivacyPlan(summary, PrivacyRule()), loss, "adjusted-pillai")

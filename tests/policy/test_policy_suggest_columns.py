@@ -505,6 +505,21 @@ def test_texts_with_money_and_a_magnitude_are_amounts() -> None:
     assert attributes["door"].role is Role.IDENTIFIER
 
 
+@pytest.mark.parametrize(("odd", "asks"), [("abc", True), ("17", False)])
+def test_a_column_of_numbers_that_one_text_turns_into_text_is_asked_about(
+    odd: str, asks: bool, tmp_path: Path
+) -> None:
+    """`init` proposed masks of categories for it, without a word."""
+    ages = [str(18 + i % 60) for i in range(400)]
+    ages[333] = odd
+    lines = [f"{age},{i % 2}" for i, age in enumerate(ages)]
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(["age,y", *lines]), encoding="utf-8")
+    proposed = init_policy(path, label="y")
+    assert ("nearly all values are whole numbers" in proposed.profiles["age"].warning) is asks
+    assert any("read as text" in text for text in proposed.warnings) is asks
+
+
 @pytest.mark.parametrize(
     ("texts", "asks"),
     [
@@ -520,10 +535,26 @@ def test_texts_with_money_and_a_magnitude_are_amounts() -> None:
             True,
         ),
         (("Jane Roe", "John Smith", "Mary Jones", "Peter Miller"), False),
+        (
+            (
+                "Blue Eyes",
+                "Brown Eyes",
+                "Green Eyes",
+                "Hazel Eyes",
+                "Amber Eyes",
+                "Gold Eyes",
+                "Grey Eyes",
+                "Red Eyes",
+                "Pink Eyes",
+                "Violet Eyes",
+            ),
+            False,
+        ),
+        (("Jane Brown", "John Green", "Mary White", "Peter Black", "Anna Weber"), True),
         (("Red Wine", "White Wine", "Dark Beer", "Green Tea", "Iced Coffee"), False),
         (("New York", "Los Angeles", "San Diego", "Fort Worth", "St. Paul"), False),
     ],
-    ids=["names", "titles", "four", "drinks", "cities"],
+    ids=["names", "titles", "four", "eyes", "surnames", "drinks", "cities"],
 )
 def test_a_short_list_of_names_of_persons_is_asked_about(
     texts: tuple[str, ...], asks: bool

@@ -309,7 +309,11 @@ def test_a_search_that_proved_nothing_says_so(study: aegis.Study, tmp_path: Path
     open_search = replace(advice.search, optimal=False, gap=0.25, bound=0.98, stopped="time limit")
     unproven = replace(advice, optimal=False, combinations=7, search=open_search)
     page = _recommendation(study, unproven, tmp_path)
-    assert re.search(r"\. The best one found has [-a-z]+ 0\.\d+", page)
+    assert re.search(
+        r"It is the best found among 7 combinations of masks\. Its [-a-z]+ is 0\.\d+", page
+    )
+    assert page.count("best found") == 1
+    assert "best one" not in page
     assert re.search(r"\. Another one could reach at most 0\.980*\.", page)
     assert "% better" not in page.replace("\u00a0", " ")
     for gap, bound in ((None, None), (0.25, 1.0)):  # no score is above 1

@@ -124,6 +124,7 @@ def signed_in(place, caller: httpx.Client, name: str) -> str:
         ("source", "http://169.254.169.254/", 400, "is not a name"),
         ("identifier", "Census 2", 400, "cannot be a data set"),
         ("public_key", "ab", 400, "not an Ed25519 key"),
+        ("policy", "version: 1\nattributes: {age: {role: nobody}}", 422, "nobody"),
     ],
 )
 def test_a_field_that_is_wrong_is_told_on_the_page_and_nothing_is_registered(
@@ -140,6 +141,29 @@ def test_a_field_that_is_wrong_is_told_on_the_page_and_nothing_is_registered(
         assert answer.status_code == status
         assert told in html.unescape(answer.text)
         assert paula.get("/data-sets/other").status_code == 404
+
+
+def test_you_register_a_data_set_with_its_policy_and_the_agent_is_asked_at_once(place):
+    """The form had no field for a policy, unlike the command."""
+    with httpx.Client(base_url=place.url, headers={"Origin": place.url}) as paula:
+        form = {
+            "form_key": signed_in(place, paula, "paula"),
+            "source": "adult",
+            "public_key": place.key,
+        }
+        assert 'name="policy"' in paula.get("/register").text
+        asked = {"policy": POLICY, "protect": "noise", "epsilon": "0.5"}
+        answer = paula.post("/register", data={**form, "identifier": "with-policy", **asked})
+        assert answer.status_code == 303
+        assert "Your agent summarises the table" in paula.get("/data-sets/with-policy").text
+        none = paula.post("/register", data={**form, "identifier": "without", "policy": " "})
+        assert none.status_code == 303
+        assert "Your agent summarises" not in paula.get("/data-sets/without").text
+        spent = paula.post(
+            "/register", data={**form, "identifier": "costly", "ceiling": "0.1", **asked}
+        )
+        assert spent.status_code >= 400
+        assert paula.get("/data-sets/costly").status_code == 404
 
 
 def test_a_summary_that_could_not_be_made_is_told_on_the_page(place):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 from summary_support import HALF, Case, cases, label_codes, masked_rows, plain, row_codes, tally
 
 from aegis.errors import DataError, PolicyError
-from aegis.masks import Identity, Mask, Suppress, refines
-from aegis.policy import Policy, load_policy
+from aegis.masks import Bucketize, Identity, Mask, Suppress, refines
+from aegis.policy import Configuration, Policy, load_policy
 from aegis.sources import open_table
+from aegis.study import Study
 from aegis.summary import (
     AttributeSummary,
     Candidate,
@@ -422,6 +424,30 @@ def test_masks_that_do_not_fit() -> None:
     table = pa.table({"a": ["x", "z"], "y": [0, 1]})
     with pytest.raises(PolicyError, match="'a' does not fit a column of text"):
         summarize(table, small_policy(masks=[{"bucketize": {"width": 5}}]))
+
+
+@pytest.mark.parametrize("rows", [300, 30_000])
+def test_the_one_value_that_makes_a_column_of_numbers_text_is_named(
+    rows: int, tmp_path: Path
+) -> None:
+    """The error did not name it, so you had to find it among all rows."""
+    written = [str(20 + i % 50) for i in range(rows)]
+    written[rows - 7] = "abc"
+    lines = [f"{text},{i % 2}" for i, text in enumerate(written)]
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(["a,y", *lines]), encoding="utf-8")
+    rules = small_policy(masks=[{"bucketize": {"width": 5}}])
+    told = f"{rows - 1:,} of {rows:,} values are numbers, but 'abc' is not."
+    with pytest.raises(PolicyError, match="'a' does not fit a column of text") as caught:
+        summarize(path, rules)
+    assert told in caught.value.hint
+    with pytest.raises(PolicyError, match="does not fit a column of text") as caught:
+        Study(path, rules).apply(Configuration("c", {"a": Bucketize(5)}))
+    assert told in caught.value.hint
+    words = pa.table({"a": ["x", "z", "1"], "y": [0, 1, 0]})
+    with pytest.raises(PolicyError, match="does not fit a column of text") as caught:
+        summarize(words, rules)
+    assert "are numbers, but" not in caught.value.hint
 
 
 def test_a_hierarchy_that_does_not_cover_a_value() -> None:

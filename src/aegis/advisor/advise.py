@@ -506,7 +506,7 @@ def with_residual_risks(advice: Advice, released: ReleasedRows) -> Advice:
     if advice.best is not None and not _rows_known(advice.best, released):
         risks.value  # noqa: B018 - the rows are read now, not when they may have changed
     updated = changed(advice, uncovered=later(lambda: risks.value[0]))
-    return with_first(updated, lambda: (*risks.value[1], *risks.value[0].sentences))
+    return with_first(updated, lambda: (*risks.value[0].sentences, *risks.value[1]))
 
 
 def _rows_known(best: Ranked, released: ReleasedRows) -> bool:

@@ -165,11 +165,11 @@ class ResidualRisks(Outside):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The risks as sentences for a privacy officer: first those that make the utility doubtful."""
+        """The risks as sentences: first those to persons, then those that make the utility doubtful."""
         return (
+            *super().sentences,
             *leak_sentences(self.leaks, str(self.label)),
             *self._filled_later(),
-            *super().sentences,
         )
 
     def _filled_later(self) -> Iterator[str]:

@@ -47,7 +47,7 @@ from aegis.summary.classes import (
     same_class,
 )
 from aegis.summary.coded_rows import count_by, fetch_codes, fits, stored_rows
-from aegis.summary.codes import sorted_values
+from aegis.summary.codes import check_masks, sorted_values
 from aegis.summary.leaves import ShownLeaves
 from aegis.summary.outside import comparable, people_of
 from aegis.words import counted
@@ -455,7 +455,7 @@ def fit_masks(
                 f"Attribute {name!r} has type {column.type()}, and no mask supports this type.",
                 hint=f"{usable(column.type())}.",
             )
-        mask.check(kind, name)
+        check_masks([mask], kind, name, source)
         if not mask.fitted:
             table = source.table
             counted = source.collect(table.group_by(v=column).aggregate(n=table.count()))

@@ -127,7 +127,7 @@ def estimate(
         listed,
         measure=measure,
         know=know,
-        method=method or DEFAULT_METHOD,
+        method=DEFAULT_METHOD if method is None else method,
         progress=study.progress,
     )
 
@@ -162,7 +162,7 @@ def reconstruct(
         study.summary,
         attribute,
         know=know,
-        method=method or DEFAULT_METHOD,
+        method=DEFAULT_METHOD if method is None else method,
         masks=masks,
         measure=measure,
         seed=study.seed,

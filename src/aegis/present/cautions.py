@@ -105,8 +105,6 @@ def _of_rule(document: Mapping[str, Any]) -> Iterator[str]:
 def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
     privacy, outside = document["privacy"], outside_stated(document)
     unit = "rows" if privacy.get("person") is None else "persons"
-    if outside is not None:
-        yield from outside.sentences
     yield from same_values(privacy.get("homogeneous_rows") or {}, unit)
     alphas, distances = (
         {name: figures.get(field) for name, figures in (privacy.get(model) or {}).items()}
@@ -116,6 +114,8 @@ def _of_persons(document: Mapping[str, Any]) -> Iterator[str]:
     if privacy.get("rule") and document.get("configuration"):
         rule = replace(rule_of(privacy["rule"]), person=privacy.get("person"))
         yield from rule.missing_classes(int(document.get("suppressed_rows") or 0))
+    if outside is not None:
+        yield from outside.sentences
     if seeded := document.get("seeded_noise"):
         yield seed_note(seeded)
     account = privacy.get("differential_privacy")

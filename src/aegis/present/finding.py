@@ -446,7 +446,7 @@ def _proof(advice: Advice) -> str:
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."
     best = "about as good as the best" if chosen else "the best"
-    possible = possible_words(search, _ranked_on(advice))
+    possible = possible_words(search, _ranked_on(advice), is_best=not chosen)
     return f"It is {best} found among {among}. {possible}{chosen}"
 
 
@@ -484,10 +484,11 @@ def _ranked_on(advice: Advice) -> str:
     return " on all rows, before any is suppressed"
 
 
-def possible_words(search: SearchFigures, ranked_on: str = "") -> str:
+def possible_words(search: SearchFigures, ranked_on: str = "", *, is_best: bool = True) -> str:
     """Return sentences on the score that another combination could reach, by the bound of the
-    search. They state scores of the objective: a percentage would stand next to the percentage of
-    utility kept, and would mean something else.
+    search. They follow a sentence on a configuration, and `is_best` tells whether it is the best
+    that was found. They state scores of the objective: a percentage would stand next to the
+    percentage of utility kept, and would mean something else.
     """
     if search.best is None or search.bound is None or not search.gap or says_nothing(search):
         return "Better ones may exist."
@@ -496,7 +497,8 @@ def possible_words(search: SearchFigures, ranked_on: str = "") -> str:
     if best == bound:
         return f"No other one is noticeably better by {measure}{ranked_on} ({best})."
     limit = "at most" if search.bound > search.best else "no less than"
-    return f"The best one found has {measure} {best}{ranked_on}. Another one could reach {limit} {bound}."
+    found = f"Its {measure} is {best}" if is_best else f"The best one has {measure} {best}"
+    return f"{found}{ranked_on}. Another one could reach {limit} {bound}."
 
 
 def says_nothing(search: SearchFigures) -> bool:

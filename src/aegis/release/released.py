@@ -219,7 +219,7 @@ class Released:
         """Warnings to read before you pass the release on."""
         outside = () if self.audit.outside is None else self.audit.outside.sentences
         lost = () if self.utility is None else self.utility.caveats(self.suppressed_rows)
-        caveats = (*self.audit.warnings, *outside, *self.audit.report.cautions, *lost)
+        caveats = (*self.audit.warnings, *self.audit.report.cautions, *outside, *lost)
         if not self.formulas:
             return caveats
         return (

@@ -341,7 +341,6 @@ def complete_advice(
             seed=seed,
             progress=subject.progress,
         )
-    advice = with_privacy(advice, summary, subject.plan, policy)
     scorer, best = scorer_of(summary), advice.best
     released = rows or subject.released()
     stored: AbstractContextManager[ReleasedRows] = nullcontext(released)
@@ -351,6 +350,7 @@ def complete_advice(
         if measured:
             advice = with_utility(advice, rows, scorer, subject.progress)
         advice = with_residual_risks(advice, rows)
+    advice = with_privacy(advice, summary, subject.plan, policy)
     advice = with_first(advice, lambda: rule_notes(summary, subject.plan))
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)

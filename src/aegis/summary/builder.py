@@ -43,6 +43,7 @@ from aegis.summary.codes import (
     check_columns,
     check_hierarchy,
     check_label,
+    check_masks,
     check_values,
     code_values,
     encode,
@@ -507,8 +508,7 @@ class Builder:
 
     def _fitted(self, attribute: Attribute, data: ValueCounts) -> Masks:
         """Return an attribute's masks, fitted to its values or taken from the summary `like`."""
-        for mask in attribute.masks:
-            mask.check(data.kind, attribute.name)
+        check_masks(attribute.masks, data.kind, attribute.name, self.source)
         check_hierarchy(attribute, data)
         model = None if self.like is None else self.like.attribute(attribute.name)
         if model is None:

@@ -23,14 +23,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.arrays import Floats, Integers, Ints, places
-from aegis.errors import DataError
+from aegis.errors import DataError, PolicyError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, evaluate
 from aegis.masks.base import usable
 from aegis.policy import Attribute, Label, Policy, Role
 from aegis.sources import Source
+from aegis.words import brief, counted
 
 _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 """The number that a shown value starts with: 39, 39.5, "[30, 40[", "]-inf, 28["."""
+_WRITTEN_NUMBER = r"^[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?$"
+MOST_OTHERS = 0.1
+"""Largest share of other texts in a column that is taken for one of numbers."""
 
 
 def settle(values: pa.Array) -> pa.Array:
@@ -405,6 +409,40 @@ def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
             hint=f"{usable(column.type())}, or give it the role ignore.",
         )
     return kind
+
+
+def check_masks(masks: Iterable[Mask], kind: Kind, name: str, source: Source) -> None:
+    """Raise `PolicyError` if a mask does not accept the kind of a column. If nearly all texts of
+    the column are numbers, the error names an example of the others.
+    """
+    try:
+        for mask in masks:
+            mask.check(kind, name)
+    except PolicyError as error:
+        others = _other_than_numbers(source, name) if kind is Kind.TEXT else ""
+        if not others:
+            raise
+        raise PolicyError(error.message, hint=others) from error
+
+
+def _other_than_numbers(source: Source, name: str) -> str:
+    """Return sentences on the few texts of a column that are no numbers; empty if most are none."""
+    text = source.table[name].strip()
+    written = source.table.select(text=text).filter(text.notnull() & (text != ""))
+    number = written["text"].re_search(_WRITTEN_NUMBER)
+    figures = written.aggregate(
+        rows=written.count(),
+        others=written.count(where=~number),
+        example=written["text"].min(where=~number),
+    )
+    (found,) = source.collect(figures).to_pylist()
+    if not found["others"] or found["others"] > MOST_OTHERS * found["rows"]:
+        return ""
+    numbers, all_texts = found["rows"] - found["others"], found["rows"]
+    return (
+        f"{numbers:,} of {counted(all_texts, 'value')} are numbers, but {brief(found['example'])} is not. "
+        "Correct or empty such values in the table; then Aegis reads the column as numbers."
+    )
 
 
 def check_label(column: ir.Column) -> None:

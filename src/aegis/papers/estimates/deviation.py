@@ -30,6 +30,7 @@ from aegis.files import SILENT, Progress
 from aegis.measures import MEASURES, Direction, Measure, Scope
 from aegis.measures.cooccurrence import Margins
 from aegis.papers.reconstruction import (
+    METHODS,
     Evidence,
     MaskedJoint,
     NoisyJoint,
@@ -184,10 +185,11 @@ def estimate_pud(
     Raises
     ------
     PolicyError
-        The measure does not score single attributes, or the summary lacks counts that the method
-        needs.
+        The measure does not score single attributes, the method is unknown, or the summary lacks
+        counts that the method needs.
     """
     chosen = measure_of_attributes(measure)
+    METHODS.get(method)
     setting = summary.information if know is None else Information.of(know)
     scorer = Scorer(summary)
     raw = {}

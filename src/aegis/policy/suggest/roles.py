@@ -187,6 +187,11 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
             f"{code} looks like a code for an unknown number, because hardly any other number is negative: if it is, "
             f"run init again with --null={code}"
         )
+    if role.scored and facts.kind is Kind.TEXT and NEARLY_ALL <= facts.shape("digits") < 1:
+        return (
+            "nearly all values are whole numbers, but some are not, so it is read as text: if it has numbers, "
+            "correct the others in the table, or run init again with --null and the text that means a missing number"
+        )
     doubled = facts.values - facts.distinct
     if role is Role.IDENTIFIER and _numbers_rows(facts) and 0 < doubled < REPEATED * facts.values:
         return (
@@ -292,7 +297,8 @@ def _look_like_names(facts: ColumnFacts) -> bool:
     short = facts.lengths is None or facts.lengths[1] <= LONGEST_WORD
     fewest = FEW_VALUES if facts.shape("given") >= MOSTLY else FEWEST_KEYS
     enough = facts.distinct >= (MANY_VALUES if short else fewest)
-    return enough and facts.shape("person") > NEARLY_ALL and not names_thing(facts.spoken)
+    named = facts.shape("person") > NEARLY_ALL and not names_thing(facts.spoken)
+    return enough and named and not _are_colours(facts)
 
 
 def _numbers_few_rows(facts: ColumnFacts) -> bool:
@@ -420,6 +426,12 @@ def _are_races(facts: ColumnFacts) -> bool:
         and len(races) > 1
         and texts <= word_list("race_value") | word_list("other_race_value")
     )
+
+
+def _are_colours(facts: ColumnFacts) -> bool:
+    """Return whether each of the most frequent values has a word for a colour, as in `Blue Eyes`."""
+    words = [set(text.lower().split()) for text, _ in facts.frequent]
+    return len(words) >= FEWEST_NAMES and not any(map(word_list("colour").isdisjoint, words))
 
 
 def _names_part_of_date(text: str) -> bool:

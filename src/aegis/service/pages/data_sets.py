@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -56,6 +56,17 @@ def _described(
     return {"title": title, "description": description, "terms": terms, "population": population}
 
 
+def _asked(
+    policy: Long = "",
+    protect: Annotated[Protection, Form()] = "noise",
+    epsilon: Annotated[Epsilon, Form()] = 1.0,
+) -> dict[str, Any] | None:
+    """Collect the fields of a form that ask for a summary; None without a policy."""
+    if not policy.strip():
+        return None
+    return {"policy": policy, "protect": protect, "epsilon": epsilon}
+
+
 @routes.post("/register", Action.REGISTER)
 def register(
     call: FormCallOf,
@@ -63,24 +74,33 @@ def register(
     source: Text,
     public_key: Long,
     described: Annotated[dict[str, str], Depends(_described)],
+    asked: Annotated[dict[str, Any] | None, Depends(_asked)],
     approvals: Annotated[int, Form()] = 1,
     public: Annotated[bool, Form()] = False,
     ceiling: Text = "",
 ) -> Response:
     """Register a data set. `described` has its descriptive fields, and `ceiling` the largest
-    epsilon, or is empty.
+    epsilon, or is empty. If `asked` has a policy, ask the agent for a summary at once; if that is
+    refused, nothing is registered.
     """
-    data_set = call.write(
-        data_sets.register,
-        identifier,
-        source=source,
-        public_key=_key(public_key),
-        approvals=approvals,
-        public=public,
-        ceiling=_number(ceiling),
-        **described,
-    )
-    return see(f"/data-sets/{data_set.id}")
+    authorise(call.actor, Action.REGISTER)
+    if asked is not None:
+        flow.declared(asked["policy"])
+    with call.writing() as session:
+        data_set = data_sets.register(
+            session,
+            call.actor,
+            identifier,
+            source=source,
+            public_key=_key(public_key),
+            approvals=approvals,
+            public=public,
+            ceiling=_number(ceiling),
+            **described,
+        )
+        if asked is not None:
+            flow.ask_summary(session, call.actor, identifier, **asked)
+        return see(f"/data-sets/{data_set.id}")
 
 
 @routes.get("/data-sets/{identifier}", Action.BROWSE)
