@@ -497,8 +497,8 @@ def possible_words(search: SearchFigures, ranked_on: str = "", *, is_best: bool 
     if best == bound:
         return f"No other one is noticeably better by {measure}{ranked_on} ({best})."
     limit = "at most" if search.bound > search.best else "no less than"
-    found = f"Its {measure} is {best}" if is_best else f"The best one has {measure} {best}"
-    return f"{found}{ranked_on}. Another one could reach {limit} {bound}."
+    score = f"Its {measure} is {best}" if is_best else f"The best one has {measure} {best}"
+    return f"{score}{ranked_on}. Another one could reach {limit} {bound}."
 
 
 def says_nothing(search: SearchFigures) -> bool:

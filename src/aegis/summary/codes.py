@@ -435,12 +435,12 @@ def _other_than_numbers(source: Source, name: str) -> str:
         others=written.count(where=~number),
         example=written["text"].min(where=~number),
     )
-    (found,) = source.collect(figures).to_pylist()
-    if not found["others"] or found["others"] > MOST_OTHERS * found["rows"]:
+    (row,) = source.collect(figures).to_pylist()
+    if not row["others"] or row["others"] > MOST_OTHERS * row["rows"]:
         return ""
-    numbers, all_texts = found["rows"] - found["others"], found["rows"]
+    numbers, all_texts = row["rows"] - row["others"], row["rows"]
     return (
-        f"{numbers:,} of {counted(all_texts, 'value')} are numbers, but {brief(found['example'])} is not. "
+        f"{numbers:,} of {counted(all_texts, 'value')} are numbers, but {brief(row['example'])} is not. "
         "Correct or empty such values in the table; then Aegis reads the column as numbers."
     )
 

@@ -56,7 +56,7 @@ def _described(
     return {"title": title, "description": description, "terms": terms, "population": population}
 
 
-def _asked(
+def _summary_options(
     policy: Long = "",
     protect: Annotated[Protection, Form()] = "noise",
     epsilon: Annotated[Epsilon, Form()] = 1.0,
@@ -74,18 +74,18 @@ def register(
     source: Text,
     public_key: Long,
     described: Annotated[dict[str, str], Depends(_described)],
-    asked: Annotated[dict[str, Any] | None, Depends(_asked)],
+    summary_options: Annotated[dict[str, Any] | None, Depends(_summary_options)],
     approvals: Annotated[int, Form()] = 1,
     public: Annotated[bool, Form()] = False,
     ceiling: Text = "",
 ) -> Response:
     """Register a data set. `described` has its descriptive fields, and `ceiling` the largest
-    epsilon, or is empty. If `asked` has a policy, ask the agent for a summary at once; if that is
+    epsilon, or is empty. With `summary_options`, ask the agent for a summary at once; if that is
     refused, nothing is registered.
     """
     authorise(call.actor, Action.REGISTER)
-    if asked is not None:
-        flow.declared(asked["policy"])
+    if summary_options is not None:
+        flow.declared(summary_options["policy"])
     with call.writing() as session:
         data_set = data_sets.register(
             session,
@@ -98,8 +98,8 @@ def register(
             ceiling=_number(ceiling),
             **described,
         )
-        if asked is not None:
-            flow.ask_summary(session, call.actor, identifier, **asked)
+        if summary_options is not None:
+            flow.ask_summary(session, call.actor, identifier, **summary_options)
         return see(f"/data-sets/{data_set.id}")
 
 
