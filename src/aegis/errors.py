@@ -8,7 +8,7 @@ different for each. `exit_code` is the exit code of the command line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from enum import StrEnum
@@ -135,6 +135,12 @@ def at_entry(*path: str | int) -> Iterator[None]:
 
 
 Member = TypeVar("Member", bound=StrEnum)
+
+
+def require_known(kind: str, name: object, allowed: Collection[str]) -> None:
+    """Raise the `PolicyError` for a name of a `kind` that is not in `allowed`."""
+    if name not in allowed:
+        raise PolicyError.unknown(kind, name, allowed)
 
 
 def member(kind: type[Member], value: str, what: str) -> Member:

@@ -40,7 +40,7 @@ from aegis.advisor.several import notes_on_labels, scorer_of, served_by_ranking,
 from aegis.advisor.utility import Rows, UtilityFigure, measure_for
 from aegis.arrays import Integers
 from aegis.blas import one_blas_thread
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, member
 from aegis.files import SILENT, Progress
 from aegis.masking.masked import WithOriginals
 from aegis.masks import Mask, privacy_account
@@ -250,15 +250,15 @@ def rank_configurations(
     request = request_with(RankRequest, request, options)
     if configurations is not None:
         request = replace(request, configurations=configurations)
-    started, preference = time.perf_counter(), Prefer.of(request.prefer or Prefer.SCORE)
+    started = time.perf_counter()
+    preference = member(Prefer, request.prefer or Prefer.SCORE, "preference")
     case = None if request.estimate is None else ESTIMATES.get(request.estimate)
     notes = _note_on_estimates(policy, case)
     chosen, lacking = measure_for(summary, request.measure, policy.measure)
     scorer, listed = scorer_of(summary), configurations_to_rank(summary, policy, request)
     scored = _scored(listed, scorer, plan, chosen, progress)
     if case is not None:
-        named = request.measure or policy.measure
-        scored = _by_estimate(scored, summary, case, named, progress)
+        scored = _by_estimate(scored, summary, case, request.measure or policy.measure, progress)
     scoring = time.perf_counter()
     exclusions, warnings = exclusion_note(summary, chosen), warnings_of(summary, plan)
     if case is None:

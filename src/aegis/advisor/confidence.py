@@ -26,7 +26,6 @@ from aegis.advisor.figures import FirstByMasking
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.arrays import Array, Floats
-from aegis.errors import PolicyError
 from aegis.files import SILENT, Progress
 from aegis.measures import Direction, LabelKind, Measure, Scope
 from aegis.measures.association import entropy
@@ -271,19 +270,6 @@ class Prefer(StrEnum):
     LEAST_MASKING = "least-masking"
     MOST_PRIVATE = "most-private"
     SCORE = "score"
-
-    @classmethod
-    def of(cls, name: str) -> Prefer:
-        """Return the preference with this name.
-
-        Raises
-        ------
-        PolicyError
-            There is no such preference.
-        """
-        if name not in list(cls):
-            raise PolicyError.unknown("preference", name, list(cls))
-        return cls(name)
 
     @property
     def sign(self) -> int:

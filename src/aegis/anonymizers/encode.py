@@ -23,7 +23,7 @@ from aegis.anonymizers.records import (
     ValueTree,
 )
 from aegis.arrays import Floats
-from aegis.errors import DataError, PolicyError, member
+from aegis.errors import DataError, PolicyError, member, require_known
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen
 from aegis.masks import Identity, Mask, parse_mask
 from aegis.policy import Attribute, AttributeKind, Policy, Role, Unseen
@@ -164,8 +164,7 @@ def _check_roles(table: pa.Table, roles: Mapping[str, str]) -> None:
     for name, role in roles.items():
         if name not in table.column_names:
             raise DataError.unknown_column(name, table.column_names, where="roles")
-        if role not in ROLES:
-            raise PolicyError.unknown(f"role of column {name!r}:", role, ROLES)
+        require_known(f"role of column {name!r}:", role, ROLES)
     lacking = [name for name in table.column_names if name not in roles]
     if lacking:
         raise PolicyError(
@@ -464,8 +463,7 @@ def _masked(read: RecordTable, masks: Mapping[str, Mask]) -> pa.Table:
 def _masks(policy: Policy, masks: Mapping[str, Any]) -> dict[str, Mask | None]:
     quasi = {attribute.name: attribute for attribute in policy.quasi_identifiers}
     for name in masks:
-        if name not in quasi:
-            raise PolicyError.unknown("quasi-identifier in `masks`:", name, list(quasi))
+        require_known("quasi-identifier in `masks`:", name, quasi)
     return {
         name: given_mask(attribute, masks[name]) if name in masks else least_mask(attribute)
         for name, attribute in quasi.items()

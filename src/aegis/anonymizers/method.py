@@ -19,7 +19,7 @@ import numpy as np
 from aegis.anonymizers.groups import InformationLoss
 from aegis.anonymizers.records import Records
 from aegis.arrays import Array, Flags, Ints
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError, PolicyError, require_known
 from aegis.files import Progress, Step
 from aegis.words import brief
 
@@ -259,8 +259,7 @@ def typed(method: str, options: type[Any], options_given: Mapping[str, Any]) -> 
     hints = get_type_hints(options)
     allowed = [f.name for f in fields(options)]
     for name in options_given:
-        if name not in allowed:
-            raise PolicyError.unknown(f"option of method {method!r}:", name, allowed)
+        require_known(f"option of method {method!r}:", name, allowed)
     return {name: _typed(name, value, hints[name]) for name, value in options_given.items()}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from aegis.anonymizers.base import ANONYMIZERS, MINIMUM_K, Anonymizer, Options, Style
 from aegis.anonymizers.records import Records
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, require_known
 from aegis.policy import Located, MethodChoice, Policy, read_mapping, write_mapping
 from aegis.words import jsonable
 
@@ -150,8 +150,7 @@ def load_recipe(source: str | Path | Located) -> Recipe:
             hint="`aegis apply` masks a table with a configuration.",
         )
     for key in data:
-        if key not in KEYS:
-            raise PolicyError.unknown(f"key of recipe {path}:", key, KEYS)
+        require_known(f"key of recipe {path}:", key, KEYS)
     method, options, seed = data.get("method"), data.get("options") or {}, data.get("seed")
     if not isinstance(method, str):
         raise PolicyError(

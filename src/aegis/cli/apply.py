@@ -39,7 +39,7 @@ from aegis.cli.parameters import (
     Table,
     split_names,
 )
-from aegis.errors import NoAdmissibleConfiguration, PolicyError, member
+from aegis.errors import NoAdmissibleConfiguration, PolicyError, member, require_known
 from aegis.files import TABLE_FORMATS
 from aegis.options import option
 from aegis.requests import ApplyRequest
@@ -265,8 +265,7 @@ def choose(
 ) -> Configuration:
     """Return the configuration with this name; if no name is given, the only one."""
     if name is not None:
-        if name not in configurations:
-            raise PolicyError.unknown(f"configuration of {file}:", name, configurations)
+        require_known(f"configuration of {file}:", name, configurations)
         return configurations[name]
     if len(configurations) > 1:
         raise PolicyError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any
 
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, require_known
 from aegis.masks.base import Identity, Kind, Mask, Suppress
 from aegis.masks.categories import Group, KeepFrequent
 from aegis.masks.grouping import Compose
@@ -174,8 +174,7 @@ def _checked(mask: type[Mask], parameters: object) -> dict[str, Any]:
             hint=f"For example {mask.example}.",
         )
     for name in parameters:
-        if name not in names:
-            raise PolicyError.unknown(f"parameter of mask {mask.name!r}:", name, names)
+        require_known(f"parameter of mask {mask.name!r}:", name, names)
     missing = [name for name in mask.required() if name not in parameters]
     if missing:
         raise PolicyError(

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aegis.arrays import Flags, Floats, cached_method
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, require_known
 from aegis.measures.cooccurrence import Encoding
 from aegis.measures.discriminant import Scores, naive_bayes, out_of_fold
 from aegis.measures.numerics import cumulative, quantile
@@ -552,8 +552,7 @@ def learners_of(text: str) -> tuple[Learner, ...]:
     """
     names = [name.strip() for name in text.replace("+", ",").split(",")]
     for name in names:
-        if name not in list(Learner):
-            raise PolicyError.unknown("model of an expected merit", name, list(Learner))
+        require_known("model of an expected merit", name, list(Learner))
     return tuple(learner for learner in Learner if learner in names)
 
 

@@ -21,7 +21,7 @@ from typing import NoReturn
 import numpy as np
 
 from aegis.arrays import Flags, Floats, Ints
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import InternalError, require_known
 from aegis.measures.by_fold import CountsByFold, ShownLevels, Side
 from aegis.measures.cooccurrence import SHARE_KEPT, Cooccurrence, LabelKind, Measure, Scope
 from aegis.measures.numerics import cumulative
@@ -44,8 +44,7 @@ def share_kept(serve: str) -> Measure:
     PolicyError
         `serve` is neither `mean` nor `worst`.
     """
-    if serve not in _SERVED:
-        raise PolicyError.unknown("way to serve several labels", serve, _SERVED)
+    require_known("way to serve several labels", serve, _SERVED)
     title, combined, formula = _SERVED[serve]
     return Measure(
         name=f"{SHARE_KEPT}({serve})",

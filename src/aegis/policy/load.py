@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from aegis.errors import DataError, PolicyError, allowed_names, allowed_value, choices
+from aegis.errors import (
+    DataError,
+    PolicyError,
+    allowed_names,
+    allowed_value,
+    choices,
+    require_known,
+)
 from aegis.files import TABLE_FORMATS, read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES, LabelKind
@@ -725,8 +732,7 @@ def _configuration(
     scored = {n: a for n, a in attributes.items() if a.scored}
     for column, spec in masks.items():
         with _at(located, *path, column):
-            if column not in scored:
-                raise PolicyError.unknown(f"attribute in configuration {name!r}:", column, scored)
+            require_known(f"attribute in configuration {name!r}:", column, scored)
             attribute = scored[column]
             where = f"attribute {attribute.name!r}"
             parsed[attribute.name] = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from html import escape
 from typing import Any
 
-from aegis.errors import PolicyError, at_entry, choices
+from aegis.errors import PolicyError, at_entry, choices, require_known
 from aegis.masks import SHARED_ROWS, Hierarchy, Kind, Mask, Suppress, Tokenise
 from aegis.measures import MEASURES, Measure, chosen_measure
 from aegis.options import checks_types
@@ -580,8 +580,7 @@ class Policy:
         """
         dropped = set(names)
         for name in dropped:
-            if name not in self.attributes:
-                raise PolicyError.unknown("attribute to leave out", name, [*self.attributes])
+            require_known("attribute to leave out", name, self.attributes)
         return replace(
             self,
             attributes={

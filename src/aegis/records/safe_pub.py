@@ -26,7 +26,7 @@ from aegis.anonymizers.encode import given_mask
 from aegis.anonymizers.method import at_least, within
 from aegis.anonymizers.records import Records, distinct_rows
 from aegis.arrays import Floats, Integers
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, require_known
 from aegis.files import Progress
 from aegis.masks import Identity, Level, Mask, Suppress, evaluate
 from aegis.policy import Attribute, Policy
@@ -89,8 +89,7 @@ class SampledOptions(Options):
                 f"search = {self.search:g} must be smaller than epsilon = {self.epsilon:g}.",
                 hint="Give a smaller `search`, or 0: the sample spends the rest of epsilon.",
             )
-        if self.score not in SCHEME_SCORES:
-            raise PolicyError.unknown("score of safe-pub", self.score, SCHEME_SCORES)
+        require_known("score of safe-pub", self.score, SCHEME_SCORES)
         _ = self.privacy
 
     @property

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.advisor import Advice, Ranked
-from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError, member
+from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError, member, require_known
 from aegis.masking import (
     count_unseen,
     draw_columns,
@@ -149,8 +149,7 @@ class MaskingTransformer:
         """Warn or raise an error if the masked rows of `fit` break the policy's rule; see `breach`."""
         if self.breach is None:
             return
-        if self.breach not in _BREACHES:
-            raise PolicyError.unknown("response to a breach", self.breach, _BREACHES)
+        require_known("response to a breach", self.breach, _BREACHES)
         policy = self._policy()
         if policy is None:
             raise PolicyError("`breach` needs a policy.", hint="Give the policy with the rule.")
@@ -288,8 +287,7 @@ class MaskingTransformer:
         """
         if transform is None:
             return self
-        if transform not in _OUTPUTS:
-            raise PolicyError.unknown("output of a transformer", transform, _OUTPUTS)
+        require_known("output of a transformer", transform, _OUTPUTS)
         self._sklearn_output_config = {"transform": transform}
         return self
 
@@ -336,8 +334,7 @@ class MaskingTransformer:
         """
         allowed = self.get_params()
         for name, value in parameters.items():
-            if name not in allowed:
-                raise PolicyError.unknown("parameter", name, allowed)
+            require_known("parameter", name, allowed)
             setattr(self, name, _plain(value) if name == "configuration" else value)
         return self
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from aegis.arrays import Array, Floats, Int32s, Ints, group_sums
-from aegis.errors import InternalError, PolicyError, member
+from aegis.errors import InternalError, PolicyError, member, require_known
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
 from aegis.masks.categories import text_of
 from aegis.measures import LabelKind
@@ -525,8 +525,7 @@ class Summary:
         """
         if self.label_attribute is not None and name == self.label.column:
             return self.label_attribute
-        if name not in self.attributes:
-            raise PolicyError.unknown("attribute", name, self.attributes)
+        require_known("attribute", name, self.attributes)
         return self.attributes[name]
 
     @property

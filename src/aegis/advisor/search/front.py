@@ -25,7 +25,7 @@ from aegis.advisor.search.objectives import Additive
 from aegis.advisor.search.problem import Box, Clock, Problem, replaced
 from aegis.advisor.search.searcher import Searcher
 from aegis.advisor.utility import UtilityFigure
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, require_known
 from aegis.policy.terms import OwnerRule
 from aegis.privacy import MODELS, ModelParameter, PrivacyRule
 from aegis.privacy.rule import Strength, larger_is_stronger, rule_at
@@ -131,8 +131,7 @@ class FrontRange:
                 f"The front {text!r} does not name a parameter.",
                 hint=f'Write "k=2..50" or "k=2,5,10". Possible parameters: {", ".join(parameters)}.',
             )
-        if name not in parameters:
-            raise PolicyError.unknown("parameter of a front", name, parameters)
+        require_known("parameter of a front", name, parameters)
         try:
             if ".." in listed:
                 low, high = (float(part) for part in listed.split(".."))

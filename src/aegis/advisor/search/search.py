@@ -44,7 +44,7 @@ from aegis.advisor.search.searcher import Searcher, SearchFile
 from aegis.advisor.several import ServedLabel, notes_on_labels, tasks_of
 from aegis.advisor.utility import UtilityFigure, measure_for
 from aegis.blas import one_blas_thread
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, member
 from aegis.files import SILENT, Progress, check_output
 from aegis.measures import MEASURES
 from aegis.options import request_with
@@ -83,7 +83,7 @@ def preference(request: SearchRequest) -> Prefer:
     """Return which of several configurations with about the same score to recommend; by default,
     the one that masks least.
     """
-    return Prefer.of(request.prefer or Prefer.LEAST_MASKING)
+    return member(Prefer, request.prefer or Prefer.LEAST_MASKING, "preference")
 
 
 def objective_and_measure(

@@ -35,7 +35,7 @@ from aegis.arx.losses.classes import (
 )
 from aegis.arx.losses.loss_options import LabelCharges, LossOptions, read_options
 from aegis.arx.losses.separable import ATTRIBUTE_LOSSES, ChargedLoss, height
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, require_known
 from aegis.privacy.payoff_models import expected_loss
 from aegis.summary import Information
 
@@ -87,8 +87,7 @@ class Stakes:
 
 
 def _attacker(text: str) -> str:
-    if text not in _ATTACKERS:
-        raise PolicyError.unknown(f"attacker of {NAME}", text, _ATTACKERS)
+    require_known(f"attacker of {NAME}", text, _ATTACKERS)
     return text
 
 

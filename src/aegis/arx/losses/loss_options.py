@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 
 from aegis.arrays import Floats
-from aegis.errors import PolicyError, member
+from aegis.errors import PolicyError, member, require_known
 
 _OPTIONS = ("mean", "factor", "weights", "over")
 _WEIGHTS = ("equal", "policy")
@@ -41,8 +41,7 @@ def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, st
         name, _, value = part.partition("=")
         options[name.strip()] = value.strip()
     for name in options:
-        if name not in allowed:
-            raise PolicyError.unknown(f"option of {match[1]}", name, allowed)
+        require_known(f"option of {match[1]}", name, allowed)
     return match[1], options
 
 
@@ -111,11 +110,9 @@ class LossOptions:
         loss, options = read_options(text, _OPTIONS)
         mean = member(Mean, options.get("mean", "sum"), f"mean of {loss}")
         weights = options.get("weights", "equal")
-        if weights not in _WEIGHTS:
-            raise PolicyError.unknown(f"weights of {loss}", weights, _WEIGHTS)
+        require_known(f"weights of {loss}", weights, _WEIGHTS)
         over = options.get("over", "all")
-        if over not in _OVER:
-            raise PolicyError.unknown(f"'over' of {loss}", over, _OVER)
+        require_known(f"'over' of {loss}", over, _OVER)
         factor = _factor(options.get("factor", "0.5"), loss)
         return loss, cls(mean, factor, weights == "policy", over != "all")
 
@@ -165,8 +162,7 @@ class LabelCharges:
         """
         loss, options = read_options(text, ("charges", "factor"))
         charges = options.get("charges", "iyengar")
-        if charges not in _CHARGES:
-            raise PolicyError.unknown(f"charges of {loss}", charges, _CHARGES)
+        require_known(f"charges of {loss}", charges, _CHARGES)
         if charges == "arx":
             return cls.of_arx(_factor(options.get("factor", "0.5"), loss))
         if "factor" in options:

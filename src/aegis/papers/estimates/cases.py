@@ -17,7 +17,7 @@ from itertools import product
 
 from aegis.advisor.ranked import AttributeEstimate, Estimate
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.errors import DataError, InternalError, PolicyError
+from aegis.errors import DataError, InternalError, PolicyError, require_known
 from aegis.files import SILENT, Progress
 from aegis.measures import MEASURES, Measure, Scope
 from aegis.papers.estimates.deviation import (
@@ -150,8 +150,7 @@ CASES = {case.name: case for case in (PLUS_1D, MINUS_1D, SAMPLING, ALL_EVIDENCE,
 
 def case_of(name: str) -> PaperEstimate:
     """Return the estimate with this name; raise `PolicyError` if there is none."""
-    if name not in CASES:
-        raise PolicyError.unknown("estimate", name, CASES)
+    require_known("estimate", name, CASES)
     return CASES[name]
 
 

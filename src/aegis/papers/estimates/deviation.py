@@ -25,7 +25,7 @@ from aegis.advisor.encodings import group_rows
 from aegis.advisor.ranked import AttributeEstimate, Estimate
 from aegis.advisor.scoring import Scorer
 from aegis.arrays import Floats, Ints
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError, PolicyError, require_known
 from aegis.files import SILENT, Progress
 from aegis.measures import MEASURES, Direction, Measure, Scope
 from aegis.measures.cooccurrence import Margins
@@ -333,8 +333,7 @@ def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequenc
 
 
 def _scored(summary: Summary, name: str) -> AttributeSummary:
-    if name not in summary.attributes:
-        raise PolicyError.unknown("attribute", name, summary.attributes)
+    require_known("attribute", name, summary.attributes)
     return summary.attributes[name]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from aegis.advisor import Advice, Ranked
 from aegis.arrays import Floats
-from aegis.errors import PolicyError
+from aegis.errors import require_known
 from aegis.papers.evaluation.metrics import METRICS
 from aegis.papers.evaluation.original import AgainstOriginal, compare_with_original
 from aegis.papers.evaluation.training import Training
@@ -292,8 +292,7 @@ class Evaluation:
         >>> sorted(evaluation.means("nb")) == sorted(evaluation.configurations)
         True
         """
-        if model not in self.models:
-            raise PolicyError.unknown("model of this evaluation", model, self.models)
+        require_known("model of this evaluation", model, self.models)
         values = self._values.get((model, metric or self.metric), {})
         return {
             name: float(np.mean(list(values[name].values())))

@@ -10,7 +10,7 @@ from typing import Any
 import ibis
 import numpy as np
 
-from aegis.errors import DataError, PolicyError
+from aegis.errors import DataError, PolicyError, require_known
 from aegis.files import SILENT, Progress
 from aegis.masks import Identity
 from aegis.masks.base import SUPPRESSED
@@ -146,8 +146,7 @@ def _masked_tables(
     attributes = [a.name for a in policy.features if a.scored]
     for cells in counted.values():
         for name in cells:
-            if name not in attributes:
-                raise PolicyError.unknown("attribute of contingency tables", name, attributes)
+            require_known("attribute of contingency tables", name, attributes)
     label = policy.label.column
     return {**masked, **{n: table_of(cells, label, n) for n, cells in counted.items()}}
 
@@ -191,11 +190,9 @@ def _check_names(
 ) -> None:
     attributes = [a.name for a in policy.features if a.scored]
     for name in mappings:
-        if name not in masked:
-            raise PolicyError.unknown("configuration of the mapping", name, masked)
+        require_known("configuration of the mapping", name, masked)
     for name in (*histograms, *(a for mapping in mappings.values() for a in mapping)):
-        if name not in attributes:
-            raise PolicyError.unknown("attribute of histograms or mapping", name, attributes)
+        require_known("attribute of histograms or mapping", name, attributes)
 
 
 def _check_tables(published: Published) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from aegis.cli.output import Column, Output, line, number, table
 from aegis.cli.parameters import Format, FormatOption, Quiet, takes_records
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, require_known
 from aegis.options import option
 from aegis.safe.commands.protect import note_of_head
 from aegis.safe.requests import DELTA, EPSILON
@@ -112,8 +112,7 @@ def command(options: LedgerCommand) -> None:
     from aegis.safe.ledger import Ledger, Spend
 
     action, subject = options.action, options.subject
-    if action not in ACTIONS:
-        raise PolicyError.unknown("action", action, ACTIONS)
+    require_known("action", action, ACTIONS)
     shell = Output(options.format, options.quiet)
     book = Ledger(options.ledger, create=action == "open")
     if action == "verify":

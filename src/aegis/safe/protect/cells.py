@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.arrays import Flags, Ints, places
-from aegis.errors import PolicyError
+from aegis.errors import PolicyError, require_known
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, common_refinement, evaluate
 from aegis.policy import Label, Policy, Role
 from aegis.safe.protect.columns import TypedColumn, as_stored, plain_text
@@ -238,8 +238,7 @@ def public_names(names: Collection[str], summary: Summary) -> frozenset[str]:
     if "*" in names:
         return frozenset(summary.attributes)
     for name in names:
-        if name not in summary.attributes:
-            raise PolicyError.unknown("attribute", name, summary.attributes)
+        require_known("attribute", name, summary.attributes)
     return frozenset(names)
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from aegis.advisor import utility_kept
 from aegis.arrays import Floats, Ints
 from aegis.blas import one_blas_thread
-from aegis.errors import PolicyError
+from aegis.errors import require_known
 from aegis.measures import MEASURES
 from aegis.measures.target_coded import held_out_reached, trace_by_separation
 from aegis.safe.protect.added_variance import added_variance
@@ -353,8 +353,7 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
     PolicyError
         The summary has no such attribute.
     """
-    if attribute not in summary.attributes:
-        raise PolicyError.unknown("attribute", attribute, summary.attributes)
+    require_known("attribute", attribute, summary.attributes)
     protected_attribute = summary.attributes[attribute]
     index = list(summary.attributes).index(attribute)
     random = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
-from aegis.errors import PolicyError
+from aegis.errors import require_known
 from aegis.measures import LabelKind, measures_of
 from aegis.policy import load_policy
 from aegis.policy.lines import read_yaml
@@ -626,8 +626,7 @@ def _fill(
         )
     if measure is not None:
         fitting = [each.name for each in measures_of(_label_kind(version.policy))]
-        if measure not in fitting:
-            raise PolicyError.unknown("measure", measure, fitting)
+        require_known("measure", measure, fitting)
     if not purpose.strip():
         raise CatalogError("The request has no purpose.", hint="Write what you need the data for.")
     if len(purpose) > 4000:
