@@ -151,7 +151,7 @@ def test_the_last_search_of_the_workbench_does_as_much_work_as_the_command(
         given.append(args[-1])
         return search_combinations(*args, **options)
 
-    monkeypatch.setattr("aegis.advisor.search.search_combinations", noted)
+    monkeypatch.setattr("aegis.service.workbench.search_combinations", noted)
     Bench.open(str(path), "pay").best(EFFORTS[-1])
     assert [(asked.time_limit, asked.work) for asked in given] == [(None, SEARCH_WORK)]
 

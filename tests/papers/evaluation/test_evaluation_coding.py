@@ -67,6 +67,7 @@ def test_the_label_is_coded_and_its_nulls_are_set_apart(everything):
     shown = make_table()["sick"].to_pylist()
     found = [None if c < 0 else rows.classes[c] for c in rows.label]
     assert found == shown
+    assert rows.labelled.tolist() == [i for i, y in enumerate(shown) if y is not None]
 
 
 def test_a_label_in_bins_is_coded_by_its_bins():

@@ -135,6 +135,11 @@ class CodedTable:
         """Number of rows."""
         return len(self.label)
 
+    @cached_property
+    def labelled(self) -> Rows:
+        """The rows that have a label, ascending."""
+        return np.flatnonzero(self.label >= 0)
+
     def design(self, choice: Choice) -> Design:
         """Return the features of all rows under a configuration; noise is drawn anew."""
         columns, sizes = [], []
