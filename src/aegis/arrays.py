@@ -156,8 +156,8 @@ def group_sums(codes: Integers, weights: Array, groups: int) -> Floats:
     return np.bincount(codes, weights, groups).astype(np.float64, copy=False)
 
 
-def places(order: Ints) -> Ints:
-    """Return the place of each of N indices in an order of them, shape (N,)."""
+def ranks(order: Ints) -> Ints:
+    """Return the rank of each of N indices in an order of them, shape (N,)."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank
@@ -175,12 +175,12 @@ def distinct_keys(key: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def by_appearance(keys: Ints) -> tuple[Ints, Ints]:
-    """Return the first index of each distinct key, ascending; and, for each key, its place among
+    """Return the first index of each distinct key, ascending; and, for each key, its rank among
     the distinct keys in this order.
     """
     first, position, _ = distinct_keys(keys)
     order = np.argsort(first)
-    return first[order], places(order)[position]
+    return first[order], ranks(order)[position]
 
 
 _LOW = 31
@@ -233,7 +233,9 @@ def counts_by_key(key: Integers, weights: Ints | None, space: int, *, dense: int
     if space <= dense * len(key) + 1024:
         exact = weights is None or _exact_as_floats(weights)
         counts = np.bincount(key, weights) if exact else count_keys(key, weights, 1)
-        index = np.flatnonzero(counts > 0)  # several times as fast as for numbers
+        index = np.flatnonzero(
+            counts > 0
+        )  # of flags, which is several times faster than of numbers
         return index, counts[index].astype(np.int64, copy=False)
     if weights is None:
         index, counts = np.unique(key, return_counts=True)

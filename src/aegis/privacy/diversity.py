@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.arrays import Floats, Ints, places
+from aegis.arrays import Floats, Ints, ranks
 from aegis.privacy.classes import SensitiveCounts
 
 
@@ -208,7 +208,7 @@ def hierarchical_distance(counts: SensitiveCounts, levels: Ints) -> Floats:
         return total
     # In depth-first order the children of every node are neighbours, on all levels.
     order = np.lexsort(tree.T)
-    cells = np.argsort(counts.classes * len(order) + places(order)[counts.values])
+    cells = np.argsort(counts.classes * len(order) + ranks(order)[counts.values])
     classes, leaves, q = counts.classes[cells], counts.values[cells], counts.shares[cells]
     gains = np.zeros(len(q))
     for level in range(height + 1):

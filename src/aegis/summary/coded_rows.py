@@ -200,7 +200,7 @@ class CodedRows:
         """Return the combinations of codes that occur, ascending, as one array for each of the
         `columns`; and the rows of each. It sorts keys, not rows, in a fifth of the time.
         """
-        rows, codes = len(self.label), list[Integers]()
+        rows = len(self.label)
         sizes = [int(column.max(initial=0)) + 1 for column in columns]
         if not columns or not rows or prod(sizes) >= LARGEST_KEY:
             first, _, counts = distinct_rows(columns, rows)
@@ -212,10 +212,11 @@ class CodedRows:
         keys, counts = map(np.concatenate, zip(*parts, strict=True))
         if len(parts) > 1:
             keys, counts = counts_by_key(keys, counts, prod(sizes))
+        codes: list[Integers] = []
         for size in reversed(sizes):
-            keys, digit = np.divmod(keys, size)
-            codes.append(digit)
-        return codes[::-1], counts
+            keys, code = np.divmod(keys, size)
+            codes.insert(0, code)
+        return codes, counts
 
 
 def fits(source: Source, rows: int, columns: int) -> bool:

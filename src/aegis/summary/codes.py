@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.arrays import Floats, Integers, Ints, places
+from aegis.arrays import Floats, Integers, Ints, ranks
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, evaluate
 from aegis.masks.base import usable
@@ -33,8 +33,8 @@ from aegis.words import brief, counted
 _NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
 """The number that a shown value starts with: 39, 39.5, "[30, 40[", "]-inf, 28["."""
 _WRITTEN_NUMBER = r"^[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?$"
-MOST_OTHERS = 0.1
-"""Largest share of other texts in a column that is taken for one of numbers."""
+_MOST_OTHERS = 0.1
+"""A column counts as one of numbers if at most this share of its texts are no numbers."""
 
 
 def settle(values: pa.Array) -> pa.Array:
@@ -65,7 +65,7 @@ def encode(values: pa.Array) -> tuple[Ints, pa.Array]:
     """
     encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)
-    return places(order)[encoded.indices.to_numpy(zero_copy_only=False)], distinct
+    return ranks(order)[encoded.indices.to_numpy(zero_copy_only=False)], distinct
 
 
 def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
@@ -155,7 +155,7 @@ def natural_order(labels: Sequence[str]) -> Ints:
 def in_natural_order(labels: Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
     """Return the rank of each masked value in their natural order, and the values in this order."""
     order = natural_order(labels)
-    return places(order), tuple(labels[i] for i in order)
+    return ranks(order), tuple(labels[i] for i in order)
 
 
 def _natural(label: str) -> tuple[int, float, str]:
@@ -436,7 +436,7 @@ def _other_than_numbers(source: Source, name: str) -> str:
         example=written["text"].min(where=~number),
     )
     (row,) = source.collect(figures).to_pylist()
-    if not row["others"] or row["others"] > MOST_OTHERS * row["rows"]:
+    if not row["others"] or row["others"] > _MOST_OTHERS * row["rows"]:
         return ""
     numbers, all_texts = row["rows"] - row["others"], row["rows"]
     return (

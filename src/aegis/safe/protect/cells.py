@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.arrays import Flags, Ints, places
+from aegis.arrays import Flags, Ints, ranks
 from aegis.errors import PolicyError, require_known
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts, common_refinement, evaluate
 from aegis.policy import Label, Policy, Role
@@ -93,7 +93,7 @@ class Cells:
         order = np.lexsort([c.groups for c in reversed(ranked)])
         return replace(
             self,
-            of_value=_moved(self.of_value, places(order)),
+            of_value=_moved(self.of_value, ranks(order)),
             joint=self.joint[order],
             candidates=tuple(replace(c, groups=c.groups[order]) for c in ranked),
         )
