@@ -96,7 +96,11 @@ def refine(ids: Ints, space: int, codes: Ints, size: int) -> tuple[Ints, int]:
     """
     if size == 1:
         return ids, space
-    return (codes, size) if space == 1 else (ids * size + codes, space * size)
+    if space == 1:
+        return codes, size
+    finer = ids * size
+    finer += codes
+    return finer, space * size
 
 
 def dense(ids: Ints, space: int) -> tuple[Ints, int]:
