@@ -339,6 +339,12 @@ class Advice:
         return sum(ranked.admissible is True for ranked in self.ranking)
 
     @property
+    def probable_count(self) -> int | None:
+        """The number of entries that probably meet the rule, by an estimate; None without one."""
+        estimates = [ranked.probable for ranked in self.ranking if ranked.probable is not None]
+        return sum(estimates) if estimates else None
+
+    @property
     def verdicts_known(self) -> bool:
         """Whether Aegis knows for each entry of the ranking whether it meets the rule."""
         return all(ranked.admissible is not None for ranked in self.ranking)

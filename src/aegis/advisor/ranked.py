@@ -240,6 +240,9 @@ class Ranked:
     admissible
         Whether the release of this entry meets the privacy rule; None if this cannot be known
         without the rows.
+    probable
+        If `admissible` is None: whether an estimate says, with a margin, that the release meets the
+        rule; None if there is no estimate.
     smallest_class
         Rows of the smallest equivalence class after suppression; 0 if no rows remain; None if the
         equivalence classes are not known.
@@ -297,6 +300,14 @@ class Ranked:
     estimate: Estimate | None = None
     against_finest: bool = False
     labels: Mapping[str, float | None] = field(default_factory=dict)
+    probable: bool | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the release meets the rule, in the words that every screen shows."""
+        if self.admissible is not None:
+            return "met" if self.admissible else "not met"
+        return {True: "probably met", False: "doubtful", None: "not known"}[self.probable]
 
     @cached_property
     def pud(self) -> float:
@@ -308,12 +319,13 @@ class Ranked:
         """The name of the configuration or of the record-level release."""
         return self.configuration.name
 
-    def ranking_key(self, sign: int) -> tuple[bool, float, float, str]:
+    def ranking_key(self, sign: int) -> tuple[bool, bool, float, float, str]:
         """Return the key by which entries are sorted: the rule first, then the estimated deviation
         (if there is one), then the score. `sign` is 1 if larger scores are better, otherwise -1.
         """
         deviation = 0.0 if self.estimate is None else self.estimate.rounded_deviation
-        return (self.admissible is False, deviation, -sign * self.score, self.name)
+        refused = self.admissible is False, self.probable is False
+        return (*refused, deviation, -sign * self.score, self.name)
 
     @property
     def masks(self) -> dict[str, Any]:
@@ -337,8 +349,7 @@ class Ranked:
 
     def __repr__(self) -> str:
         share = "" if self.utility_kept is None else f", {percent(self.utility_kept)} kept"
-        verdict = {True: "meets the rule", False: "fails the rule", None: "rule not checked"}
-        head = f"Ranked({self.name!r}: score {self.score:.6g}{share}, {verdict[self.admissible]})"
+        head = f"Ranked({self.name!r}: score {self.score:.6g}{share}, rule {self.verdict})"
         return "\n".join([head, *(f"  {name}: {mask}" for name, mask in self.mask_texts.items())])
 
     def to_dict(self) -> dict[str, Any]:
@@ -350,7 +361,9 @@ class Ranked:
             **({"labels": dict(self.labels)} if self.labels else {}),
             "pud": None if self.against_finest else self.pud,
             "pud_finest": self.pud if self.against_finest else None,
-            **json_fields(self, "estimate", "admissible", "smallest_class", "suppressed_rows"),
+            **json_fields(self, "estimate", "admissible"),
+            "probably_admissible": self.probable,
+            **json_fields(self, "smallest_class", "suppressed_rows"),
             **json_fields(self, "violations", "objective", "utility", "stderr", "tied_with_best"),
             **json_fields(self, "masking", "differential_privacy", "masks", "method"),
             "attributes": {

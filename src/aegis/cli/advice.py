@@ -26,6 +26,7 @@ from aegis.cli.screen import ShortPage
 from aegis.present import Finding, label_lines, label_words, mask_shown, score_words
 from aegis.present.finding import (
     measure_words,
+    meeting_words,
     possible_words,
     says_nothing,
     strongest,
@@ -346,14 +347,11 @@ def _extent(advice: Advice) -> tuple[str, str]:
     listed = [r for r in advice.ranking if r.method is None]
     release_count = counted(len(releases), "record-level release")
     if advice.search is None:
-        admissible = advice.admissible_count
         of_all = f"{len(listed):,} of {counted(advice.combinations, 'combination')} of masks"
         what = counted(len(listed), "masked table") if advice.masked_tables else of_all
         return (
             "Ranked",
-            f"{what}{f', {release_count}' if releases else ''}; "
-            f"{admissible:,} {'meet' if advice.verdicts_known else 'are known to meet'}"
-            f"{'s' * (admissible == 1 and advice.verdicts_known)} the rule",
+            f"{what}{f', {release_count}' if releases else ''}; {meeting_words(advice)}",
         )
     if not advice.verdicts_known:
         return (
@@ -554,9 +552,8 @@ def _verdict(ranked: Ranked) -> Text:
     from rich.text import Text
 
     # Which criteria, and by how much, is said below the table: their names would not fit into it.
-    if ranked.admissible is None:
-        return Text("not known")
-    return Text("met", style="green") if ranked.admissible else Text("fails", style="red")
+    style = {True: "green", False: "red", None: ""}[ranked.admissible]
+    return Text(ranked.verdict, style=style)
 
 
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:

@@ -341,6 +341,18 @@ def ranked_words(advice: Advice) -> str:
     return f"{masks} and {counted(releases, 'record-level release')}" if releases else masks
 
 
+def meeting_words(advice: Advice, joint: str = "") -> str:
+    """Return how many ranked entries meet the rule, such as "3 meet the rule"; `joint` stands after
+    the number.
+    """
+    meeting, one, several = advice.admissible_count, "is known to meet", "are known to meet"
+    if advice.verdicts_known:
+        one, several = "meets", "meet"
+    elif advice.probable_count is not None:
+        meeting, one, several = advice.probable_count, "probably meets", "probably meet"
+    return f"{meeting:,}{joint} {one if meeting == 1 else several} the rule"
+
+
 def _share(advice: Advice, percentage: float | None) -> str:
     if advice.by_chance:
         clause = (
@@ -417,7 +429,10 @@ def _released(best: Ranked, rows: int, *, persons: bool) -> str:
         )
     if best.admissible:
         return "The owner of the table states that it meets the rule"
-    return "It is not known yet whether it meets the rule"
+    if best.probable is None:
+        return "It is not known yet whether it meets the rule"
+    says = "It probably meets" if best.probable else "It is doubtful whether it meets"
+    return f"{says} the rule. Only the owner of the table can check this"
 
 
 def _proof(advice: Advice) -> str:
@@ -457,9 +472,9 @@ def _ranked_among(advice: Advice, among: str) -> str:
     if len(advice.ranking) == 1 and not advice.masked_tables:
         return f"No other configuration was ranked; there are {among}."
     best = "the best" if advice.preferred is None else "about as good as the best"
-    if not advice.verdicts_known:
+    if not (advice.verdicts_known or advice.probable_count):
         return f"It is {best} of {ranked_words(advice)} that were ranked, of {among}."
-    best = f"It is {best} of {advice.admissible_count:,} that meet the rule"
+    best = f"It is {best} of {meeting_words(advice, ' that')}"
     if advice.masked_tables:
         return f"{best}, among {ranked_words(advice)}."
     return f"{best}, among {ranked_words(advice)} that were ranked; there are {among}."

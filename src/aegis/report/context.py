@@ -209,6 +209,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
             "kept": percent(subject.utility_kept) if subject.utility_kept is not None else None,
             "score": measured(subject.score),
             "checked": subject.admissible is not None,
+            "probable": subject.probable,
             "suppressed": count(left_out),
             "suppressed_any": bool(left_out),
             "rows": rows(total),
@@ -253,8 +254,8 @@ def _key_figures(advice: Advice, subject: Ranked | None, *, least: int) -> list[
     if (expected := ExpectedFigure.of(advice)) is not None:
         figures.append((expected.title, expected.value, expected.note))
     if (suppressed := subject.suppressed_rows) is None:
-        meets_rule = "meets it" if subject.admissible else "not known"
-        figures.append(("Rule", meets_rule, "by the owner of the table"))
+        note = "stated" if subject.admissible is not None else "to be checked"
+        figures.append(("Rule", subject.verdict, f"{note} by the owner of the table"))
     else:
         label = "Rows suppressed" if advice.best else "Rows to suppress"
         note = f"{count(suppressed)} of {rows(total)}"
@@ -394,6 +395,7 @@ def _ranked_row(rank: int, ranked: Ranked, total: int, *, first: bool) -> dict[s
         "place": rank,
         "name": clean(ranked.name, limit=NAME_LIMIT),
         "admissible": ranked.admissible,
+        "verdict": ranked.verdict,
         "kept": percent(ranked.utility_kept),
         "score": score_text(ranked),
         "objective": measured(ranked.objective),

@@ -16,6 +16,7 @@ from protect_support import make_table
 import aegis
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.policy import as_policy
+from aegis.present import Finding
 from aegis.privacy import PrivacyRule
 from aegis.release.applying import first_admissible
 from aegis.safe.protect import protect, rank_protected, search_protected
@@ -105,6 +106,12 @@ def test_the_first_choice_shows_no_values_without_a_published_name(policy):
     assert first_admissible(table, strict, both[:1]) is None
     ranked = rank_protected(made, both, policy=strict)
     assert ranked.best.configuration.masks == advice.best.configuration.masks
+    assert ranked.ranking[1].score > ranked.ranking[0].score
+    assert [entry.verdict for entry in ranked.ranking] == ["probably met", "doubtful"]
+    assert [entry.to_dict()["probably_admissible"] for entry in ranked.ranking] == [True, False]
+    found = Finding.of(ranked, ranked.best)
+    assert found.released.startswith("It probably meets the rule. Only the owner")
+    assert found.proof.startswith("It is the best of 1 that probably meets the rule, among 2 ")
 
 
 def test_a_search_returns_the_best_that_fit(protected, policy):
@@ -124,6 +131,8 @@ def test_what_the_owner_states_counts_instead_of_the_estimate(protected, policy)
     assert advice.optimal
     assert not any(text.startswith("by estimate") for text in advice.warnings)
     assert advice.estimated.small_class_rows is None
+    assert {entry.verdict for entry in advice.ranking} == {"met"}
+    assert {entry.probable for entry in advice.ranking} == {None}
 
 
 def test_if_nothing_fits_the_best_of_all_is_returned_and_a_note_says_so(protected, policy):
@@ -131,6 +140,8 @@ def test_if_nothing_fits_the_best_of_all_is_returned_and_a_note_says_so(protecte
     advice = search_protected(protected, policy=strict)
     assert advice.ranking
     assert advice.search.notes[-1].startswith("by estimate, no combination meets the rule")
+    assert {entry.verdict for entry in advice.ranking} == {"doubtful"}
+    assert Finding.of(advice, advice.best).released.startswith("It is doubtful whether it meets")
 
 
 def test_a_share_is_stated_with_its_error_or_not_at_all(protected):

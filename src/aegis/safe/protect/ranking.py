@@ -107,14 +107,12 @@ def rank_protected(
     named = [(configuration.name, summary.choose(configuration)) for configuration in listed]
     with progress.step("Scoring configurations", len(named)) as step:
         scorer = ProtectedScorer(summary)
+        expected = ExpectedSmallClasses.of(summary, policy)
         scored = []
         for name, choice in named:
-            scored.append((_ranked(name, choice, scorer), choice))
+            scored.append((_ranked(name, choice, scorer, expected), choice))
             step.advance()
-    expected = ExpectedSmallClasses.of(summary, policy)
     scored.sort(key=lambda entry: entry[0].ranking_key(1))
-    if expected is not None:
-        scored.sort(key=lambda entry: expected.under(entry[1]) > expected.most)
     advice = _advice(scorer, scored, policy, expected)
     return replace(advice, timings={"total": time.perf_counter() - began})
 
@@ -163,7 +161,9 @@ def search_protected(
     expected = ExpectedSmallClasses.of(summary, policy)
     span = None if front is None else _range(front, summary, policy, rule_override)
     leading, figures = search.best(top, expected)
-    scored = [(_ranked(f"best-{i + 1}", c, search.scorer), c) for i, c in enumerate(leading)]
+    scored = [
+        (_ranked(f"best-{i + 1}", c, search.scorer, expected), c) for i, c in enumerate(leading)
+    ]
     advice = _advice(search.scorer, scored, policy, expected, figures)
     if span is not None:
         advice = replace(advice, front=search.front(span, _rule(summary, policy), leading[:1]))
@@ -179,7 +179,9 @@ def _stated_configurations(summary: ProtectedSummary) -> list[Configuration]:
     ]
 
 
-def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
+def _ranked(
+    name: str, choice: Choice, scorer: ProtectedScorer, expected: ExpectedSmallClasses | None
+) -> Ranked:
     """Return the configuration of a choice as a scored entry of the ranking, called `name`."""
     summary, score = scorer.summary, scorer.score(choice)
     alone, finest = scorer.attributes(choice), scorer.attributes(scorer.finest)
@@ -195,6 +197,7 @@ def _ranked(name: str, choice: Choice, scorer: ProtectedScorer) -> Ranked:
         attributes={n: AttributeScore(alone[n], finest[n]) for n in alone},
         declared={a.name: str(a.candidates[index].declared) for a, index in pairs},
         against_finest=True,
+        probable=None if expected is None else expected.fits(choice),
     )
 
 
@@ -500,7 +503,7 @@ class _Search:
         """Return the point of a front for a value of the rule, with its configuration if any."""
         if not choices:
             return FrontPoint(value, None, None, None, {}, None, None, proven=False)
-        ranked = _ranked(f"{value:g}", choices[0], self.scorer)
+        ranked = _ranked(f"{value:g}", choices[0], self.scorer, None)
         return FrontPoint(
             value,
             ranked.score,

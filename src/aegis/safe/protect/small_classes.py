@@ -90,6 +90,10 @@ class ExpectedSmallClasses:
         """Return the expected number of rows in too small classes."""
         return self._fewest(tuple(1 << index for index in choice))
 
+    def fits(self, choice: Choice) -> bool:
+        """Return whether a configuration meets the rule with a margin, by the estimate."""
+        return self.under(choice) <= self.most
+
     def admits(self, box: Box) -> bool:
         """Return whether some configuration of the box may meet the rule with a margin."""
         return self._fewest(box) <= self.most
