@@ -115,7 +115,7 @@ def test_two_classes_reach_what_the_best_threshold_and_logistic_curve_do(seed):
         return mean[c], deviation[c]
 
     grid = np.linspace(-30, 30, 4001)
-    start = grid[np.argmin([wrong(t) for t in grid])]
+    start = grid[np.argmin(wrong(grid))]
     near = minimize_scalar(wrong, bounds=(start - 0.05, start + 0.05), method="bounded")
     best = max(-near.fun, share.max())
     found = max(float(merit._best_threshold(*shaped)[0, 0]), share.max())

@@ -210,3 +210,68 @@ def test_what_is_fixed_is_what_pandas_counts(table: pd.DataFrame, peak: float) -
     share = (groups["nunique"] == 1).mean()
     assert fixed == ({"key": ("sex",)} if tested and share >= FIXED else {})
     assert varied == ({"key": ("sex",)} if tested and share < VARIED else {})
+
+
+def employees(**columns: Any) -> pd.DataFrame:
+    """Return 1 to 119 absences of each of 40 employees, who have one height, shoe size and desk."""
+    random = np.random.default_rng(8)
+    person = np.repeat(np.arange(40), 1 + random.permutation(40) ** 3 // 500)
+    rows = len(person)
+    steady = {
+        name: random.integers(0, most, 40)[person]
+        for name, most in {"height": 30, "shoes": 12, "desk": 4}.items()
+    }
+    given = {name: make(person) for name, make in columns.items()}
+    hours = {"day": random.integers(0, 5, rows), "better": random.integers(0, 2, rows)}
+    return pd.DataFrame(given | steady | hours)
+
+
+def test_a_column_named_as_a_key_is_one_if_it_fixes_other_columns_however_often_it_comes() -> None:
+    """Also with a typing error in one value."""
+    table = employees(ID=lambda person: person + 1)
+    table.loc[table["ID"] == 7, "height"] = np.arange((table["ID"] == 7).sum())
+    assert role_of(table, "ID") == (Role.IDENTIFIER, "ID")
+    assert init_policy(table, label="better").profiles["ID"].reason.startswith("a key of persons")
+
+
+def test_a_column_named_as_a_key_is_none_if_other_columns_change_within_it() -> None:
+    table = employees(ID=lambda person: person + 1)
+    for name in ("height", "shoes", "desk"):
+        table[name] = np.random.default_rng(3).permutation(table[name])
+    assert role_of(table, "ID") == (Role.FEATURE, None)
+
+
+def test_a_number_for_each_name_numbers_the_same_persons() -> None:
+    table = employees(
+        Nome=lambda person: [f"ANA{n} SOUZA{n}" for n in person],
+        NumFunc=lambda person: 10_007 + 91 * person,
+        grade=lambda person: person // 5,
+    )
+    assert role_of(table, "NumFunc") == (Role.IDENTIFIER, "Nome")
+    reason = init_policy(table, label="better").profiles["NumFunc"].reason
+    assert reason == "one value for each value of Nome, and about as many"
+    assert role_of(table, "grade")[0] is not Role.IDENTIFIER
+
+
+def test_numbers_of_cases_that_both_sexes_share_are_no_persons_and_that_is_asked() -> None:
+    table = panel(caseid=lambda person, random: random.permutation(person))
+    proposed = init_policy(table, label="better")
+    assert (proposed.policy.attributes["caseid"].role, proposed.person) == (Role.IDENTIFIER, None)
+    warning = proposed.profiles["caseid"].warning
+    assert warning.startswith("rows with the same value differ in sex")
+
+
+def test_measured_whole_numbers_that_all_differ_are_left_out_and_that_is_asked() -> None:
+    random = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {
+            "row": np.arange(108),
+            "grain": random.choice(np.arange(1_000, 9_000), 108, replace=False),
+            "plot": random.integers(0, 6, 108),
+            "kind": random.integers(0, 2, 108),
+        }
+    )
+    profiles = init_policy(table, label="kind").profiles
+    assert profiles["grain"].role is Role.IDENTIFIER
+    assert profiles["grain"].warning.endswith("make it a feature if it is measured")
+    assert not profiles["row"].warning

@@ -88,7 +88,11 @@ class ColumnFacts:
         larger for amounts that people state.
     fixes
         Names of the columns with lifelong traits of persons (`Concept.trait`) that this column
-        determines: they are constant for each value of this column, although its values repeat.
+        determines: they are constant for each value of this column, although its values repeat. If
+        the name says that the column identifies somebody, other columns count, too.
+    numbers
+        Name of an identifier for each value of which this column has one, and nearly as many: both
+        number the same persons. None if there is none.
     varies
         Names of the columns with lifelong traits that differ in many values of this column, so that
         it does not number persons.
@@ -118,6 +122,7 @@ class ColumnFacts:
     round_share: float = 0.0
     ranges: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()
+    numbers: str | None = None
     varies: tuple[str, ...] = ()
     once_each: str | None = None
 

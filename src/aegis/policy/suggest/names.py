@@ -428,6 +428,8 @@ recoded trait is not a key.
 """
 VARIED = 0.9
 """A key does not number persons if less than this share of its values have a single trait."""
+MOST_STEADY = 25
+"""Largest number of columns that are tested for whether a named key determines them."""
 MOST_TIMES = 5
 """Largest number of columns of times that are tested, because each requires one grouping by each
 key.
@@ -487,26 +489,53 @@ def find_fixed(
     return fixed, varied
 
 
+def find_steady(
+    source: Source, table: ir.Table, keys: Sequence[str], columns: Sequence[Trait]
+) -> dict[str, tuple[str, ...]]:
+    """Return the columns that are constant for each value of a key, by key, on the rows of `table`.
+
+    Only values that occur in several rows count, as in `find_fixed`. One value of the key may be an
+    exception, because tables contain typing errors.
+    """
+    steady: dict[str, tuple[str, ...]] = {}
+    pairs = {key: [column for column in columns if column.name != key] for key in keys}
+    for (key, name), (same, again) in _single_values(source, table, pairs).items():
+        if same >= min(FIXED * again, again - 1):
+            steady[key] = (*steady.get(key, ()), name)
+    return steady
+
+
 def _single_shares(
     source: Source, table: ir.Table, keys: Mapping[str, int], traits: Sequence[Trait]
 ) -> dict[tuple[str, str], float]:
     """Return the share of a key's repeated values that have a single trait, by the names of key and
     trait. Pairs of which so few values repeat that this may be chance are left out.
     """
-    tried = {
+    pairs = {
         key: [trait for trait in traits if trait.name != key and trait.distinct * FINER <= distinct]
         for key, distinct in keys.items()
     }
-    counts = [
-        _counts(table, key, trait) for key, listed in tried.items() for trait in _compared(listed)
-    ]
-    if not counts:
+    counts = _single_values(source, table, pairs)
+    return {pair: same / again for pair, (same, again) in counts.items()}
+
+
+def _single_values(
+    source: Source, table: ir.Table, pairs: Mapping[str, Sequence[Trait]]
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return how many of a key's repeated values have a single trait, and how many values repeat, by
+    the names of key and trait. Pairs of which so few values repeat that this may be chance are left
+    out.
+    """
+    compared = {key: listed for key, traits in pairs.items() if (listed := _compared(traits))}
+    if not compared:
         return {}
-    peaks = {trait.name: trait.peak for trait in traits}
+    most = max(map(len, compared.values()))
+    counts = [_counts(table, key, traits, most) for key, traits in compared.items()]
     return {
-        (row["key"], row["trait"]): (row["same"] or 0) / row["again"]
+        (row["key"], trait.name): (row[f"same{i}"] or 0, again)
         for row in source.collect(stacked(counts)).to_pylist()
-        if row["again"] and row["again"] * math.log(peaks[row["trait"]]) <= math.log(BY_CHANCE)
+        for i, trait in enumerate(compared[row["key"]])
+        if (again := row[f"again{i}"]) and again * math.log(trait.peak) <= math.log(BY_CHANCE)
     }
 
 
@@ -523,20 +552,27 @@ def _compared(traits: Sequence[Trait]) -> list[Trait]:
     return [trait for trait in traits if trait.distinct > 1 and 0 < trait.peak < 1]
 
 
-def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
-    """Return a query: how many values of `key` repeat, and how many have one trait in all rows."""
-    both = table.filter(table[key].notnull() & table[trait.name].notnull())
-    column = both[trait.name]
-    if column.type().is_boolean():  # some engines have no least flag
-        column = column.ifelse(1, 0)
-    groups = both.group_by(value=both[key]).aggregate(
-        rows=both.count(), low=column.min(), high=column.max()
-    )
-    again = groups.filter(groups["rows"] > 1)
-    same = (again["low"] == again["high"]).ifelse(1, 0)
-    return again.aggregate(again=again.count(), same=same.sum()).mutate(
-        key=ibis.literal(key), trait=ibis.literal(trait.name)
-    )
+def _counts(table: ir.Table, key: str, traits: Sequence[Trait], width: int) -> ir.Table:
+    """Return a query of one row: how many values of `key` repeat beside each trait, and how many of
+    these have one trait in all rows. Columns of zeros follow, up to `width` traits.
+    """
+    keyed = table.filter(table[key].notnull())
+    figures: dict[str, ir.Value] = {}
+    for i, trait in enumerate(traits):
+        column = keyed[trait.name]
+        if column.type().is_boolean():  # some engines have no least flag
+            column = column.ifelse(1, 0)
+        figures |= {f"n{i}": column.count(), f"low{i}": column.min(), f"high{i}": column.max()}
+    groups = keyed.group_by(value=keyed[key]).aggregate(**figures)
+    sums: dict[str, ir.Value] = {}
+    for i in range(len(traits)):
+        again = groups[f"n{i}"] > 1
+        same = again & (groups[f"low{i}"] == groups[f"high{i}"])
+        sums |= {f"again{i}": again.ifelse(1, 0).sum(), f"same{i}": same.ifelse(1, 0).sum()}
+    padding = range(len(traits), width)
+    zeros = {f"{name}{i}": ibis.literal(0, "int64") for i in padding for name in ("again", "same")}
+    counted = groups.aggregate(**sums).mutate(key=ibis.literal(key), **zeros)
+    return counted.select(sorted(counted.columns))
 
 
 def find_once_each(

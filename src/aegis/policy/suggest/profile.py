@@ -33,12 +33,15 @@ from aegis.policy.suggest.facts import (
     in_order,
 )
 from aegis.policy.suggest.names import (
+    ALIKE,
     MOST_KEYS,
+    MOST_STEADY,
     MOST_TIMES,
     MOST_TRAITS,
     Trait,
     find_fixed,
     find_once_each,
+    find_steady,
     names_measure,
     names_survey_weight,
     names_thing_or_time,
@@ -389,16 +392,58 @@ def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -
     possible = sorted(filter(_may_be_key, facts), key=lambda column: -column.distinct)
     keys = {column.name: column.distinct for column in possible[:MOST_KEYS]}
     fixed, varied = find_fixed(source, sample, keys, traits[:MOST_TRAITS])
+    steady, numbers = _find_steady(source, sample, possible[:MOST_KEYS], facts)
     once = _find_once_each(source, possible[:MOST_KEYS], facts)
     return [
         replace(
             column,
-            fixes=fixed.get(column.name, ()),
+            fixes=fixed.get(column.name, ()) or steady.get(column.name, ()),
+            numbers=numbers.get(column.name),
             varies=varied.get(column.name, ()),
             once_each=once.get(column.name),
         )
         for column in facts
     ]
+
+
+FEWEST_STEADY = 3
+"""A column with the name of a key is one if it determines at least so many other columns."""
+
+
+def _find_steady(
+    source: Source, sample: ir.Table, possible: Sequence[ColumnFacts], facts: Sequence[ColumnFacts]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return, for each column that a name makes a key, the columns that it determines, if there are
+    `FEWEST_STEADY` or more; and, for columns that number the same persons, the key.
+    """
+    keys = {column.name: column for column in possible if _named_key(column)}
+    kinds = (Kind.INTEGER, Kind.TEXT, Kind.BOOLEAN, Kind.NUMBER)
+    others = [
+        Trait(column.name, column.distinct, column.peak or 1 / column.distinct)
+        for column in facts
+        if column.kind in kinds and column.distinct > 1
+    ]
+    found = find_steady(source, sample, list(keys), others[:MOST_STEADY])
+    by_name = {column.name: column for column in facts}
+    steady: dict[str, tuple[str, ...]] = {}
+    numbers: dict[str, str] = {}
+    for key, names in found.items():
+        values = keys[key].distinct
+        coarse = [name for name in names if by_name[name].distinct < ALIKE * values]
+        if len(coarse) < FEWEST_STEADY:
+            continue
+        steady[key] = tuple(coarse[:FEWEST_STEADY])
+        twins = (name for name in names if name not in coarse and _may_be_key(by_name[name]))
+        numbers |= {name: key for name in twins if by_name[name].distinct * ALIKE <= values}
+    return steady, numbers
+
+
+def _named_key(facts: ColumnFacts) -> bool:
+    """Return whether a name says that a column identifies somebody: `ID`, or a full name."""
+    concept = facts.concept
+    if concept is None or concept.role is not Role.IDENTIFIER or names_thing_or_time(facts.spoken):
+        return False
+    return not concept.weak or (len(facts.name.split()) == 1 and facts.name.isalpha())
 
 
 def _find_once_each(

@@ -27,7 +27,7 @@ from aegis.policy.suggest.names import (
     read_words,
     word_list,
 )
-from aegis.words import counted, percent
+from aegis.words import counted, joined, percent
 
 FEWEST_FOR_UNIQUE = 20
 """If there are fewer values than this, it means nothing that all of them differ."""
@@ -119,6 +119,8 @@ _IDENTIFYING_SHAPES = {
     "mac": "addresses of devices",
     "hash": "hash values",
 }
+SPARSE = 2
+"""Numbers that leave out at least every other one do not count rows."""
 LONGEST_WORD = 4
 """Largest number of characters of a Chinese name. Words of other meanings are as short."""
 _CHECK = "make it an identifier if they point at persons, a feature if they do not"
@@ -179,8 +181,9 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
 
     Some columns may be identifiers, so you should not release them unnoticed: texts that
     distinguish rows, numbers that occur once at each time, and values in the form of persons' names
-    or record numbers. Other columns show that a few persons have several rows, although the
-    proposed rule counts rows. In others, a code such as -99 stands for unknown numbers.
+    or record numbers. Others may be measurements although they differ in nearly all rows, as
+    identifiers do. Other columns show that a few persons have several rows, although the proposed
+    rule counts rows. In others, a code such as -99 stands for unknown numbers.
     """
     if role.scored and (code := _missing_code(facts)) is not None:
         return (
@@ -197,6 +200,16 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
         return (
             f"in {counted(doubled, 'row')}, the value is that of another row, but the rule counts rows: "
             f"delete rows that are doubled, or count persons (`person: {facts.name}`)"
+        )
+    if role is Role.IDENTIFIER and facts.varies and doubled:
+        return (
+            f"rows with the same value differ in {joined(facts.varies)}, so it does not number persons, and the rule "
+            f"counts rows: if it does all the same, write `person: {facts.name}`"
+        )
+    if role is Role.IDENTIFIER and _may_be_measured(facts):
+        return (
+            f"nearly every row has its own number ({facts.distinct:,} in {counted(facts.values, 'row')}), as keys have, "
+            "so a release leaves it out: make it a feature if it is measured"
         )
     if facts.once_each is not None and role is Role.FEATURE:
         often = f"each of its {facts.distinct:,} values comes once with one {facts.once_each}"
@@ -493,6 +506,8 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
         if _named_to_identify(facts, concept, many=many):
             return f"the name speaks of {concept.name}"
         concept = None
+    if concept is None and facts.numbers is not None:
+        return f"one value for each value of {facts.numbers}, and about as many"
     tests: tuple[Callable[[ColumnFacts, Concept | None], str | None], ...] = (
         _reason_near_unique,
         _reason_by_traits,
@@ -557,6 +572,15 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
         measured = facts.long_tailed or names_measure(facts.spoken)
         return None if concept is not None or measured else reason
     return None
+
+
+def _may_be_measured(facts: ColumnFacts) -> bool:
+    """Return whether whole numbers that differ in nearly all rows may be measured: no name says what
+    they are, and they do not count the rows.
+    """
+    counts = facts.high is not None and facts.low is not None and facts.kind is Kind.INTEGER
+    spread = counts and facts.high - facts.low + 1 > SPARSE * facts.distinct
+    return spread and _reason_near_unique(facts, facts.concept) is not None
 
 
 def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None:
@@ -661,7 +685,8 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     """
     repeats = 2 <= facts.distinct <= (1 - REPEATED) * facts.values
     # A class counts all its rows without a key as one person: it never has fewer persons than that.
-    if not repeats or facts.nulls > PARTLY * facts.rows or names_moment(facts.spoken):
+    lacking = facts.nulls > PARTLY * facts.rows
+    if not repeats or lacking or facts.varies or names_moment(facts.spoken):
         return PersonEvidence.NONE
     concept = facts.concept
     number = concept is not None and concept.name == NUMBER
