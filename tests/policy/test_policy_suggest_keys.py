@@ -275,3 +275,29 @@ def test_measured_whole_numbers_that_all_differ_are_left_out_and_that_is_asked()
     assert profiles["grain"].role is Role.IDENTIFIER
     assert profiles["grain"].warning.endswith("make it a feature if it is measured")
     assert not profiles["row"].warning
+
+
+def test_answers_of_few_rows_to_an_open_question_are_asked_about_and_not_released() -> None:
+    """Also if they are fewer than texts must be elsewhere."""
+    random = np.random.default_rng(4)
+    few = [f"it was {a} and {b}" for a in "abcde" for b in "uvwxyz"]
+    answers = [*few, *few[:6], *[None] * 264]
+    table = pd.DataFrame(
+        {
+            "other": answers,
+            "age": random.integers(18, 80, 300),
+            "better": random.integers(0, 2, 300),
+        }
+    )
+    profile = init_policy(table, label="better").profiles["other"]
+    assert profile.role is Role.QUASI_IDENTIFIER
+    assert profile.warning.startswith("most values are rare: 30 different ones in 36 rows")
+    assert list(map(str, profile.masks)) == ["suppress"]
+
+
+def test_one_of_several_labels_that_others_may_know_is_asked_about() -> None:
+    table = panel(education=lambda person, _: person % 5)
+    both = init_policy(table, label=["better", "education"]).profiles
+    assert "the rule does not cover a label" in both["education"].warning
+    assert not both["better"].warning
+    assert not init_policy(table, label="education").profiles["education"].warning

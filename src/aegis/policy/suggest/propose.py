@@ -263,7 +263,7 @@ def init_policy(
     named = [label] if isinstance(label, str) else list(label or ())
     source = _opened(table, named, weight)
     facts = measure_columns(source, progress=progress)
-    labels = [_propose_label(facts[name]) for name in named]
+    labels = [_propose_label(facts[name], alone=len(named) == 1) for name in named]
     target = several_labels(LabelTask(label) for label, _ in labels) if labels else ANY_LABEL
     profiles = _profiles(facts, named, weight)
     _check_scored(list(profiles.values()), ", ".join(named) or None)
@@ -401,8 +401,10 @@ def _with_questions(
     )
 
 
-def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
-    """Return the label: a number if the column has many different numbers, else classes."""
+def _propose_label(facts: ColumnFacts, *, alone: bool) -> tuple[Label, ColumnProfile]:
+    """Return the label: a number if the column has many different numbers, else classes. `alone`
+    says whether it is the only label.
+    """
     if facts.kind is None:
         raise DataError(
             f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class or a number to predict.",
@@ -423,7 +425,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     if facts.kind.numeric and facts.distinct > most:
         label = Label(facts.name, kind=LabelKind.NUMBER)
         reason = "many numbers, so the number is predicted: what is kept is stated as R2"
-        warning = warn_of_label(facts)
+        warning = warn_of_label(facts, alone=alone)
         if facts.unique_share <= RISKY_SHARE or facts.values < FEWEST_FOR_UNIQUE:
             return label, ColumnProfile(facts, None, reason, warning=warning)
         exact = (
@@ -442,7 +444,7 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     if facts.kind.numeric and facts.distinct > 2 and not facts.categorical:
         question = f"are these {facts.distinct:,} numbers classes, or a number to predict?"
     return Label(facts.name), ColumnProfile(
-        facts, None, "the label", warning=warn_of_label(facts), question=question
+        facts, None, "the label", warning=warn_of_label(facts, alone=alone), question=question
     )
 
 

@@ -255,8 +255,10 @@ def _numbers_rows(facts: ColumnFacts) -> bool:
     return named and facts.exact and not facts.nulls
 
 
-def warn_of_label(facts: ColumnFacts) -> str:
-    """Return why a column may be a bad label, such as numbers that identify persons; or ""."""
+def warn_of_label(facts: ColumnFacts, *, alone: bool = True) -> str:
+    """Return why a column may be a bad label, such as numbers that identify persons; or "". If it is
+    not the only label (`alone`), a label that others may know counts, too.
+    """
     concept = facts.concept
     unique = facts.unique_share > NEARLY_ALL and facts.values >= FEWEST_FOR_UNIQUE
     many = facts.distinct >= MANY_VALUES and concept is not None and not concept.weak
@@ -266,6 +268,11 @@ def warn_of_label(facts: ColumnFacts) -> str:
         return (
             f"nearly every row has its own value ({facts.distinct:,} in {facts.values:,} rows), as "
             f"numbers of records have. Choose another label unless it is measured"
+        )
+    if not alone and concept is not None and concept.role is Role.QUASI_IDENTIFIER:
+        return (
+            f"the name speaks of {concept.name}, and the rule does not cover a label: if others may know it of a person, "
+            "also list it under `attributes` with the role quasi-identifier"
         )
     return ""
 
@@ -289,15 +296,18 @@ def _doubt_of_texts(facts: ColumnFacts) -> str | None:
     """Return why texts may identify persons by forms or repetition, or None."""
     if _look_like_names(facts):
         return f"{facts.distinct:,} different values that look like names of persons"
+    rare = f"most values are rare: {facts.distinct:,} different ones in {facts.values:,} rows"
     if facts.distinct < MANY_VALUES:
-        return None
+        # Few rows answer an open question: the others are null.
+        few = facts.nulls > facts.values and facts.distinct >= FEWEST_FOR_UNIQUE
+        return rare if few and facts.unique_share > 0.5 else None
     share, forms = _identifying_forms(facts)
     if share >= PARTLY:
         return f"{_how_many(share)} of the values look like {forms}"
     if facts.shape("record") > NEARLY_ALL:
         return f"{facts.distinct:,} different values that look like record numbers"
     if facts.unique_share > 0.5:
-        return f"most values are rare: {facts.distinct:,} different ones in {facts.values:,} rows"
+        return rare
     if facts.evenness <= EVEN and facts.distinct * ROWS_PER_VALUE > facts.values:
         return f"{facts.distinct:,} different texts have about equally many rows, as persons have"
     return None
