@@ -23,6 +23,8 @@ from aegis.summary import summarize
 from common import ADULT, ROOT, save_chart, write_csv, write_json
 
 NAME = "adult_ranking"
+COUNT = 50
+"""Configurations of each set."""
 POLICY = ROOT / "experiments" / "policies" / "adult.yaml"
 
 
@@ -90,7 +92,7 @@ def main(argv: list[str] | None = None) -> None:
         found = evaluate(
             ADULT,
             policy,
-            generate_count=50,
+            generate_count=COUNT,
             models=arguments.models.split(","),
             splits=arguments.splits,
             unmasked=False,
