@@ -345,12 +345,12 @@ def meeting_words(advice: Advice, joint: str = "") -> str:
     """Return how many ranked entries meet the rule, such as "3 meet the rule"; `joint` stands after
     the number.
     """
-    meeting, one, several = advice.admissible_count, "is known to meet", "are known to meet"
+    meeting, singular, plural = advice.admissible_count, "is known to meet", "are known to meet"
     if advice.verdicts_known:
-        one, several = "meets", "meet"
+        singular, plural = "meets", "meet"
     elif advice.probable_count is not None:
-        meeting, one, several = advice.probable_count, "probably meets", "probably meet"
-    return f"{meeting:,}{joint} {one if meeting == 1 else several} the rule"
+        meeting, singular, plural = advice.probable_count, "probably meets", "probably meet"
+    return f"{meeting:,}{joint} {singular if meeting == 1 else plural} the rule"
 
 
 def _share(advice: Advice, percentage: float | None) -> str:
