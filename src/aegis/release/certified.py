@@ -68,9 +68,9 @@ from aegis.release.possible import (
     names_in,
     share_like,
     stated_fields,
-    whole_number,
     without,
 )
+from aegis.release.reading import read_certificate, without_digest
 from aegis.release.released import CERTIFICATE_VERSION, texts_of, with_hidden
 from aegis.release.writing import learnt_bounds, odd_values
 from aegis.signing import SEAL, PrivateKey, PublicKey, Signature, sealed_digest, verify_seal
@@ -108,8 +108,6 @@ TAKEN_AS_STATED = {
     "output.file": "files may be renamed",
 }
 """Fields that cannot be checked, with the reason; a signature shows who is responsible for them."""
-NEEDED = ("input", "output", "policy", "privacy")
-"""Keys that every certificate has; a document without them is refused."""
 
 
 @checks_types
@@ -169,31 +167,6 @@ def check_certificate(
     source = as_certified(open_table(table), document)
     check = _Check(source, document, declared, verify_key, progress)
     return check.done(original, signing_key)
-
-
-def read_certificate(certificate: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the content of a certificate; raise `DataError` if it is not a certificate."""
-    origin = "The document" if isinstance(certificate, Mapping) else str(certificate)
-    if not isinstance(certificate, Mapping):
-        try:
-            text = Path(certificate).read_text(encoding="utf-8")
-            certificate = json.loads(text, parse_int=whole_number)
-        except (OSError, TypeError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise DataError(f"{origin} cannot be read: {why}.", hint="Check the path.") from error
-        except (ValueError, RecursionError) as error:
-            raise DataError(
-                f"{origin} is not JSON: {error}.",
-                hint="Give what `aegis apply --certificate` wrote.",
-            ) from error
-    document = certificate if isinstance(certificate, Mapping) else {}
-    missing = [key for key in NEEDED if not isinstance(document.get(key), Mapping)]
-    if missing:
-        raise DataError(
-            f"{origin} is not a certificate: it lacks {', '.join(missing)}.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        )
-    return document
 
 
 class _Check:
@@ -270,7 +243,7 @@ class _Check:
     def _seal(self) -> None:
         """Record if the certificate's own digest or its signature is wrong."""
         version = self.document.get("certificate")
-        if version == 1 and "digest" not in self.document:  # the first certificates have none
+        if without_digest(self.document):
             self.unchecked.append("digest: certificates of version 1 have none")
         elif version != CERTIFICATE_VERSION:
             self._differs("certificate", version, CERTIFICATE_VERSION)

@@ -13,7 +13,7 @@ from aegis._version import __version__
 from aegis.errors import DataError
 from aegis.policy import rule_of
 from aegis.present.cautions import cautions_of, outside_stated, utility_stated
-from aegis.release.certified import read_certificate
+from aegis.release.reading import read_intact
 from aegis.report.render import environment
 from aegis.report.sections import KeyFigure, mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, measured, percent, portion, share
@@ -36,9 +36,9 @@ def render_certificate(document: str | Path | Mapping[str, Any]) -> str:
     Raises
     ------
     DataError
-        The document cannot be read, or is not a certificate.
+        The document cannot be read, is not a certificate, or was altered: its digest does not fit.
     """
-    certificate = read_certificate(document)
+    certificate = read_intact(document)
     try:
         context = _context(certificate)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
