@@ -101,7 +101,7 @@ OF_KIND = {
 }
 """Fields of certificates by kind of release: masks or record-level."""
 _OF_INPUT = "needs the original table"
-_OF_EACH_ROW = "needs the original of each row, which the file does not name"
+_OF_EACH_ROW = "needs to know which original row each released row comes from"
 TAKEN_AS_STATED = {
     "created": "nothing to compare this time with",
     "aegis": "nothing to compare this version with",
@@ -200,6 +200,11 @@ class _Check:
             if original is not None:
                 reading = None if self.declared is None else self.declared.reading
                 self.original = open_table(original, reading=reading)
+                if self.declared is not None:
+                    labels = self.declared.label.columns
+                    self.original.refuse_other_table([*labels, *self.declared.attributes])
+                    for label in labels:
+                        self.original.require(label, where="the policy's label")
             audit_of_rule = self._content()
             self._original(signing_key)
             self._rest()
