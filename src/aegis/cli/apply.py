@@ -134,8 +134,8 @@ def command(options: ApplyCommand) -> None:
     output, into, opening = options.release.output, options.release.into, options.opening
     if (output is None) == (into is None) or (options.view and into is None):
         raise PolicyError(
-            "You named no place for the release, or two.",
-            hint="Give --output FILE, or --into NAME (and --view for a view).",
+            "Give exactly one of --output FILE and --into NAME.",
+            hint="--view makes a view: it needs --into NAME.",
         )
     # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.
     elsewhere = opening.engine is not None and opening.engine.elsewhere

@@ -77,7 +77,6 @@ from aegis.signing import SEAL, PrivateKey, PublicKey, Signature, sealed_digest,
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.summary.leaves import without_hierarchy
-from aegis.words import joined
 
 CERTIFIED = (
     "certificate",
@@ -645,10 +644,12 @@ class _Check:
         if self.declared is None:
             return
         hidden = [name for name in (self.declared.weight, self.declared.person) if name]
+        for name in hidden:
+            needed = f"the column {name!r}, which the release does not contain"
+            if name in self.source.columns:  # masked, or as tokens
+                needed = f"the original values of {name!r}"
+            self.unchecked.append(f"utility: needs {needed}")
         if hidden:
-            self.unchecked.append(
-                f"utility: it depends on {joined(map(repr, hidden))}, which the file does not show as it was"
-            )
             return
         if self.declared.tasks:
             self._utility_of_labels(certified)
