@@ -196,6 +196,21 @@ def test_an_altered_certificate_makes_no_page(study, tmp_path, capsys) -> None:
     assert "<main>" in render_certificate(without_digest | {"certificate": 1})  # the first had none
 
 
+def test_long_names_of_columns_that_differ_at_the_end_are_told_apart(study, tmp_path) -> None:
+    path = tmp_path / "c.json"
+    study.apply(study.rank(), tmp_path / "masked.csv", certificate=path)
+    question = (
+        "Which of these have you used in the last twelve months? Please select all that apply, " * 2
+    )
+    names = [f"{question}- {answer}" for answer in ("Bus", "Train")]
+    document = json.loads(path.read_text())
+    masks = document["configuration"]["masks"] | dict.fromkeys(names, "identity")
+    changed = {"configuration": {"masks": masks}, "dropped_columns": [f"{question}- Tram"]}
+    shown = render_certificate(seal(document | changed))
+    for end in ("Bus", "Train", "Tram"):
+        assert re.search(rf"<bdi>Which of these [^<]*\.\.\.[^<]*- {end}</bdi>", shown)
+
+
 def test_the_page_names_the_release_its_table_and_its_persons(tmp_path: Path) -> None:
     who = pa.array([f"p{i // 2}" for i in range(len(table()))])
     pyarrow.csv.write_csv(table().append_column("who", who), tmp_path / "visits.csv")
