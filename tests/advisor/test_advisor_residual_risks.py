@@ -20,6 +20,7 @@ import aegis
 from aegis.advisor.advise import outside_of_release
 from aegis.advisor.label_leaks import label_share, leak_sentences
 from aegis.advisor.released import ReleasedRows
+from aegis.cli.apply import _facts
 from aegis.errors import PolicyError
 from aegis.policy.load import policy_mapping
 from aegis.present.cautions import cautions_of
@@ -93,7 +94,10 @@ def test_a_certificate_says_that_its_utility_may_be_chance(tmp_path: Path) -> No
         )
         words = "within two standard errors of no utility: that the released columns predict y may be chance"
         assert any(words in text for text in cautions_of(release.certificate)) == chance
-        assert (words in html.unescape(render_certificate(release.certificate))) == chance
+        page = html.unescape(render_certificate(release.certificate))
+        assert (words in page) == chance
+        assert ('<dd class="note">may be chance; held-out-auc' in page) == chance
+        assert ("(may be chance; held-out-auc" in dict(_facts(release))["utility kept"]) == chance
 
 
 def patients(place: str, diagnoses: list[str]) -> list[dict[str, str]]:

@@ -79,6 +79,22 @@ def test_a_lie_about_the_original_is_named(
     assert place in {name if not name.startswith(place) else place for name in named}
 
 
+def test_another_table_than_the_original_is_asked_about(
+    release: tuple[Path, Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    _, masked, document = release
+    other = tmp_path / "other.csv"
+    other.write_text("region,earnings\n1,2\n3,4\n")
+    with pytest.raises(DataError, match="policy of another table") as refused:
+        check_certificate(masked, document, original=other)
+    assert "other.csv) has: region, earnings." in refused.value.message
+    columns = [name for name in document["policy"]["attributes"] if name != "bought"]
+    other.write_text(f"{','.join(columns)}\n{','.join('1' for _ in columns)}\n")
+    with pytest.raises(DataError, match="No column 'bought' in the table") as refused:
+        check_certificate(masked, document, original=other)
+    assert set(refused.value.hint.split("Allowed: ")[-1].rstrip(".").split(", ")) <= set(columns)
+
+
 def test_another_dialect_is_named(release: tuple[Path, Path, dict[str, Any]]) -> None:
     original, file, document = release
     if original.suffix != ".csv":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import aegis
+from aegis.advisor.utility import UtilityFigure
+from aegis.cli.apply import _facts
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, Policy, load_policy, policy_mapping
 from aegis.release.certified import check_certificate
+from aegis.report import render_certificate
+from aegis.words import percent
 
 SUPPRESS_Z = {"a": {"bucketize": {"width": 4}}, "z": "suppress"}
 
@@ -81,6 +86,23 @@ def test_the_certificate_states_each_label_and_is_true(released: Path) -> None:
     # The policy of the certificate does as well.
     without = check_certificate(released / "r.parquet", released / "c.json")
     assert without.mismatches == ()
+
+
+def test_release_and_page_list_the_figures_of_each_label(released: Path, tmp_path: Path) -> None:
+    document = json.loads((released / "c.json").read_text())
+    figures = UtilityFigure.from_dict(document["utility"], document["input"]["rows"])
+    page = html.unescape(render_certificate(document)).replace("\u00a0", " ")
+    study = aegis.Study(released / "t.parquet", policy())
+    facts = dict(
+        _facts(study.apply(study.search(), tmp_path / "o.parquet", certificate=tmp_path / "o.json"))
+    )
+    for name, figure in figures.labels.items():
+        assert (
+            f'<dt>Utility kept, {name}</dt><dd class="value">{percent(figure.utility_kept)}<'
+            in page
+        )
+        assert figure.detail in page
+        assert facts[f"utility kept: {name}"].startswith(f"{percent(figure.utility_kept)} (")
 
 
 CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {

@@ -29,6 +29,7 @@ from aegis.policy import policy_digest
 from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
 from aegis.report.sections import mask_words
+from aegis.signing import seal
 from aegis.sources import open_table
 from aegis.words import percent, portion
 
@@ -128,7 +129,7 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
         ("y", "label", "unchanged"),
     ]
     for changed in ({"attributes": [1]}, {"labels": "any"}, {"labels": [{"column": "y"}, 7]}):
-        shown = render_certificate(document | {"policy": document["policy"] | changed})
+        shown = render_certificate(seal(document | {"policy": document["policy"] | changed}))
         assert "bucketize, width 5" in shown
     assert f">{document['privacy']['k']}<" in text
     utility = UtilityFigure.from_dict(document["utility"])
@@ -136,7 +137,7 @@ def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path
     assert utility.detail in text
     damaged = document | {"utility": {"measure": "held-out-auc", "reference_name": "x"}}
     with pytest.raises(DataError, match="utility that cannot be read"):
-        render_certificate(damaged)
+        render_certificate(seal(damaged))
     with pytest.raises(DataError, match="lacks output"):
         render_certificate({name: document[name] for name in document if name != "output"})
 
@@ -167,7 +168,7 @@ def test_each_damage_to_a_certificate_is_an_error_of_the_file(study, tmp_path, c
     study.apply(study.rank(), tmp_path / "masked.csv", certificate=path)
     refused = 0
     for copy in damaged(json.loads(path.read_text())):
-        path.write_text(json.dumps(copy))
+        path.write_text(json.dumps(seal(copy)))
         try:
             assert "<main>" in render_certificate(path)
         except (DataError, PolicyError):
@@ -177,6 +178,37 @@ def test_each_damage_to_a_certificate_is_an_error_of_the_file(study, tmp_path, c
         path.write_text(text)
         assert run(["report", str(path), "-o", str(tmp_path / "r.html")]) == 2
         assert "a bug" not in capsys.readouterr().err
+
+
+def test_an_altered_certificate_makes_no_page(study, tmp_path, capsys) -> None:
+    path, made = tmp_path / "c.json", tmp_path / "r.html"
+    study.apply(study.rank(), tmp_path / "masked.csv", certificate=path)
+    document = json.loads(path.read_text())
+    privacy = document["privacy"] | {"k": 10 * document["privacy"]["k"]}
+    without_digest = {name: value for name, value in document.items() if name != "digest"}
+    for altered in (document | {"privacy": privacy}, without_digest):
+        with pytest.raises(DataError, match="altered or damaged"):
+            render_certificate(altered)
+        path.write_text(json.dumps(altered))
+        assert run(["report", str(path), "-o", str(made)]) == 2
+        assert f"{path.name} is altered or damaged" in "".join(capsys.readouterr().err.split("\n"))
+        assert not made.exists()
+    assert "<main>" in render_certificate(without_digest | {"certificate": 1})  # the first had none
+
+
+def test_long_names_of_columns_that_differ_at_the_end_are_told_apart(study, tmp_path) -> None:
+    path = tmp_path / "c.json"
+    study.apply(study.rank(), tmp_path / "masked.csv", certificate=path)
+    question = (
+        "Which of these have you used in the last twelve months? Please select all that apply, " * 2
+    )
+    names = [f"{question}- {answer}" for answer in ("Bus", "Train")]
+    document = json.loads(path.read_text())
+    masks = document["configuration"]["masks"] | dict.fromkeys(names, "identity")
+    changed = {"configuration": {"masks": masks}, "dropped_columns": [f"{question}- Tram"]}
+    shown = render_certificate(seal(document | changed))
+    for end in ("Bus", "Train", "Tram"):
+        assert re.search(rf"<bdi>Which of these [^<]*\.\.\.[^<]*- {end}</bdi>", shown)
 
 
 def test_the_page_names_the_release_its_table_and_its_persons(tmp_path: Path) -> None:
@@ -193,7 +225,7 @@ def test_the_page_names_the_release_its_table_and_its_persons(tmp_path: Path) ->
     assert f"{lost} ({percent(100 * lost / 150)})" in whole
     assert "Persons unique by quasi-identifiers" in whole
     in_memory = document | {"output": {"file": None}, "persons": None, "input": {}}
-    assert "A release; persons: who<" in render_certificate(in_memory)
+    assert "A release; persons: who<" in render_certificate(seal(in_memory))
 
 
 def test_a_risk_and_a_utility_have_one_precision_on_all_screens(
@@ -346,4 +378,4 @@ def test_terminal_and_certificate_show_no_digit_that_rounding_removed(tmp_path: 
     assert said in advice.headline
     assert said in render_certificate(document)
     without_rows = document | {"input": {}}
-    assert f" instead of {reference:,.1f}" in render_certificate(without_rows)
+    assert f" instead of {reference:,.1f}" in render_certificate(seal(without_rows))

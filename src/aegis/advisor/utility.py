@@ -642,15 +642,25 @@ class UtilityFigure:
         gain = measure.direction.sign * (value - measure.worst(label_rows))
         return gain < 2 * self.stderr
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether the figure is an AUC or R2 of one label that may be chance."""
+        if self.labels or self.measure not in MEASURES or not self.may_be_chance(self.value):
+            return False
+        return MEASURES.get(self.measure).unit in VARIES
+
+    @property
+    def basis(self) -> str:
+        """What to read beside the share kept: that it may be chance, if so, and the scores."""
+        return f"may be chance; {self.detail}" if self.by_chance else self.detail
+
     def chance(self, label: str) -> tuple[str, ...]:
         """Return a tuple with a warning that the AUC or R2 with which models predict `label` may be
         chance; empty if it is not.
         """
-        if self.labels or self.measure not in MEASURES or not self.may_be_chance(self.value):
+        if not self.by_chance:
             return ()
         unit = MEASURES.get(self.measure).unit
-        if unit not in VARIES:
-            return ()
         return (
             f"{unit} {self.value:.{self.digits}f} is within two standard errors of no utility: that the "
             f"released columns predict {label} may be chance",

@@ -245,7 +245,7 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
         figures.append(("columns not released", joined(release.dropped, MOST_NAMED)))
     utility = release.utility
     if utility is not None:
-        figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))
+        figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.basis})"))
     return figures
 
 

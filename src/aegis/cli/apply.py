@@ -134,8 +134,8 @@ def command(options: ApplyCommand) -> None:
     output, into, opening = options.release.output, options.release.into, options.opening
     if (output is None) == (into is None) or (options.view and into is None):
         raise PolicyError(
-            "You named no place for the release, or two.",
-            hint="Give --output FILE, or --into NAME (and --view for a view).",
+            "Give exactly one of --output FILE and --into NAME.",
+            hint="--view makes a view: it needs --into NAME.",
         )
     # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.
     elsewhere = opening.engine is not None and opening.engine.elsewhere
@@ -323,7 +323,11 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         figures.append(("differential privacy", release.differential_privacy.in_words))
     utility = release.utility
     if utility is not None:
-        figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))
+        each = {"": utility, **{f": {name}": figure for name, figure in utility.labels.items()}}
+        figures += [
+            (f"utility kept{label}", f"{percent(figure.utility_kept)} ({figure.basis})")
+            for label, figure in each.items()
+        ]
     elif release.certificate is None and release.into is None:
         figures.append(("utility kept", "not measured: --certificate FILE measures and states it"))
     return figures

@@ -348,8 +348,8 @@ def audit_rows(
 
 def _rows_alone(person: str) -> str:
     return (
-        f"The policy counts persons ({person}), whom the table does not distinguish: rows are "
-        "counted, which are at least as many."
+        f"The table does not contain {person}, so rows are counted instead of persons. A class "
+        "has at least as many rows as persons."
     )
 
 

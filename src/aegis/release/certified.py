@@ -68,16 +68,15 @@ from aegis.release.possible import (
     names_in,
     share_like,
     stated_fields,
-    whole_number,
     without,
 )
+from aegis.release.reading import read_certificate, without_digest
 from aegis.release.released import CERTIFICATE_VERSION, texts_of, with_hidden
 from aegis.release.writing import learnt_bounds, odd_values
 from aegis.signing import SEAL, PrivateKey, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
 from aegis.summary.leaves import without_hierarchy
-from aegis.words import joined
 
 CERTIFIED = (
     "certificate",
@@ -101,15 +100,13 @@ OF_KIND = {
 }
 """Fields of certificates by kind of release: masks or record-level."""
 _OF_INPUT = "needs the original table"
-_OF_EACH_ROW = "needs the original of each row, which the file does not name"
+_OF_EACH_ROW = "needs to know which original row each released row comes from"
 TAKEN_AS_STATED = {
     "created": "nothing to compare this time with",
     "aegis": "nothing to compare this version with",
     "output.file": "files may be renamed",
 }
 """Fields that cannot be checked, with the reason; a signature shows who is responsible for them."""
-NEEDED = ("input", "output", "policy", "privacy")
-"""Keys that every certificate has; a document without them is refused."""
 
 
 @checks_types
@@ -171,31 +168,6 @@ def check_certificate(
     return check.done(original, signing_key)
 
 
-def read_certificate(certificate: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the content of a certificate; raise `DataError` if it is not a certificate."""
-    origin = "The document" if isinstance(certificate, Mapping) else str(certificate)
-    if not isinstance(certificate, Mapping):
-        try:
-            text = Path(certificate).read_text(encoding="utf-8")
-            certificate = json.loads(text, parse_int=whole_number)
-        except (OSError, TypeError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise DataError(f"{origin} cannot be read: {why}.", hint="Check the path.") from error
-        except (ValueError, RecursionError) as error:
-            raise DataError(
-                f"{origin} is not JSON: {error}.",
-                hint="Give what `aegis apply --certificate` wrote.",
-            ) from error
-    document = certificate if isinstance(certificate, Mapping) else {}
-    missing = [key for key in NEEDED if not isinstance(document.get(key), Mapping)]
-    if missing:
-        raise DataError(
-            f"{origin} is not a certificate: it lacks {', '.join(missing)}.",
-            hint="Give what `aegis apply --certificate` wrote.",
-        )
-    return document
-
-
 class _Check:
     """The steps of a comparison: differences go to `mismatches`, the rest to `unchecked`."""
 
@@ -227,6 +199,11 @@ class _Check:
             if original is not None:
                 reading = None if self.declared is None else self.declared.reading
                 self.original = open_table(original, reading=reading)
+                if self.declared is not None:
+                    labels = self.declared.label.columns
+                    self.original.refuse_other_table([*labels, *self.declared.attributes])
+                    for label in labels:
+                        self.original.require(label, where="the policy's label")
             audit_of_rule = self._content()
             self._original(signing_key)
             self._rest()
@@ -270,7 +247,7 @@ class _Check:
     def _seal(self) -> None:
         """Record if the certificate's own digest or its signature is wrong."""
         version = self.document.get("certificate")
-        if version == 1 and "digest" not in self.document:  # the first certificates have none
+        if without_digest(self.document):
             self.unchecked.append("digest: certificates of version 1 have none")
         elif version != CERTIFICATE_VERSION:
             self._differs("certificate", version, CERTIFICATE_VERSION)
@@ -667,10 +644,12 @@ class _Check:
         if self.declared is None:
             return
         hidden = [name for name in (self.declared.weight, self.declared.person) if name]
+        for name in hidden:
+            needed = f"the column {name!r}, which the release does not contain"
+            if name in self.source.columns:  # masked, or as tokens
+                needed = f"the original values of {name!r}"
+            self.unchecked.append(f"utility: needs {needed}")
         if hidden:
-            self.unchecked.append(
-                f"utility: it depends on {joined(map(repr, hidden))}, which the file does not show as it was"
-            )
             return
         if self.declared.tasks:
             self._utility_of_labels(certified)

@@ -70,7 +70,7 @@ def _context(
         ("IL, scaled", measured(grouped.loss.scaled), "0: nothing lost; 1: one group"),
     ]
     if utility is not None:
-        figures.append(("Utility kept", percent(utility.utility_kept), utility.detail))
+        figures.append(("Utility kept", percent(utility.utility_kept), utility.basis))
     criteria = audit.rule.criteria if audit.rule else ()
     recipe = yaml.safe_dump(release.recipe.to_dict(), sort_keys=False, allow_unicode=True)
     return {

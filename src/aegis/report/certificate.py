@@ -13,12 +13,12 @@ from aegis._version import __version__
 from aegis.errors import DataError
 from aegis.policy import rule_of
 from aegis.present.cautions import cautions_of, outside_stated, utility_stated
-from aegis.release.certified import read_certificate
+from aegis.release.reading import read_intact
 from aegis.report.render import environment
 from aegis.report.sections import KeyFigure, mask_words, release_facts, unique_figure
 from aegis.report.words import clean, count, measured, percent, portion, share
 from aegis.sources.source import DIGESTED
-from aegis.words import unquoted
+from aegis.words import cut, unquoted
 
 DECLARED = "declarations"
 """What the digest of a policy covers: its declarations, and not the bytes of its file.
@@ -36,9 +36,9 @@ def render_certificate(document: str | Path | Mapping[str, Any]) -> str:
     Raises
     ------
     DataError
-        The document cannot be read, or is not a certificate.
+        The document cannot be read, is not a certificate, or was altered: its digest does not fit.
     """
-    certificate = read_certificate(document)
+    certificate = read_intact(document)
     try:
         context = _context(certificate)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -63,7 +63,7 @@ def _context(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "rule": str(rule).replace(" = ", "\u00a0=\u00a0") if rule.criteria else "",
         "figures": list(_figures(certificate)),
         "masks": list(_columns(certificate)),
-        "dropped": [clean(name, limit=120) for name in certificate.get("dropped_columns") or ()],
+        "dropped": [_name(name) for name in certificate.get("dropped_columns") or ()],
         "privacy": list(_privacy(audit)),
         "notes": [unquoted(text) for text in cautions_of(certificate)],
         "digests": list(_digests(certificate)),
@@ -79,7 +79,7 @@ def _release_sentence(certificate: Mapping[str, Any]) -> str:
         release += f", made from {clean(PurePath(str(origin)).name, limit=120)}"
     column, persons = certificate["privacy"].get("person"), certificate.get("persons")
     if column is not None:
-        release += f"; persons: {clean(column, limit=120)}"
+        release += f"; persons: {_name(column)}"
         release += f" ({count(persons)})" if isinstance(persons, int) else ""
     return release
 
@@ -96,7 +96,7 @@ def _columns(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         role = attribute.get("role") if isinstance(attribute, Mapping) else None
         words = [word for word in ("label" if name in labels else None, role) if word]
         yield {
-            "name": clean(name, limit=120),
+            "name": _name(name),
             "role": clean(", ".join(map(str, words)), limit=60),
             "words": mask_words(_text(mask)),
         }
@@ -133,19 +133,30 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
         yield alone
     utility = certificate.get("utility")
     if utility:
-        yield _utility(utility, certificate)
+        yield from _utility(utility, certificate)
 
 
-def _utility(utility: Mapping[str, Any], certificate: Mapping[str, Any]) -> KeyFigure:
-    """Return the utility of a certificate as a key figure; older ones state only the measure's
-    value.
+def _utility(utility: Mapping[str, Any], certificate: Mapping[str, Any]) -> Iterator[KeyFigure]:
+    """Yield the utility of a certificate and that of each of several labels as key figures; older
+    certificates state only the measure's value.
     """
-    share = utility.get("kept")
-    value = measured(utility.get("value", utility.get("released")))
-    note = f"by {utility['measure']}"
-    if "reference_name" in utility:
-        note = utility_stated(utility, certificate).detail
-    return "Utility kept", value if share is None else percent(share), note
+    if "reference_name" not in utility:
+        value = measured(utility.get("value", utility.get("released")))
+        share = utility.get("kept")
+        note = f"by {utility['measure']}"
+        yield "Utility kept", value if share is None else percent(share), note
+        return
+    figure = utility_stated(utility, certificate)
+    each = {"": figure, **{f", {_name(name)}": one for name, one in figure.labels.items()}}
+    for label, one in each.items():
+        share = one.utility_kept
+        value = measured(one.value) if share is None else percent(share)
+        yield f"Utility kept{label}", value, one.basis
+
+
+def _name(column: object) -> str:
+    """Return the name of a column; of a long one, the beginning and the end."""
+    return clean(cut(str(column), 120))
 
 
 def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
@@ -159,7 +170,7 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
             if value is not None:
                 yield {"name": f"Risk, {name}, {kind}", "value": portion(value)}
     for column, figures in (audit.get("l_diversity") or {}).items():
-        label = f"Fewest values of {clean(column, limit=60)} in a class"
+        label = f"Fewest values of {clean(cut(str(column), 60))} in a class"
         yield {"name": label, "value": count(figures.get("distinct"))}
 
 
