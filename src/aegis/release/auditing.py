@@ -349,7 +349,8 @@ def audit_rows(
 def _rows_alone(person: str) -> str:
     return (
         f"The policy counts persons ({person}), whom the table does not distinguish: rows are "
-        "counted, which are at least as many."
+        "counted. A class has at least as many rows as persons. More rows may have values of one "
+        "person only than are unique."
     )
 
 
