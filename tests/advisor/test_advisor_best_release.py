@@ -80,7 +80,8 @@ def test_the_proof_speaks_of_all_rows() -> None:
     assert search.best == advice.ranking[1].score > advice.best.score
     proof = Finding.of(advice, advice.best).proof
     assert (
-        "scores best (proven) on all rows, but its release suppresses rows and keeps less." in proof
+        "scores better on all rows (proven best), but its release loses rows and so keeps less."
+        in proof
     )
     assert all(ranked.tied_with_best is None for ranked in advice.ranking)
     assert advice.binding is not None

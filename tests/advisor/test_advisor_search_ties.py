@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections import Counter
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from advisor_support import RULES, all_choices, policy_of
 from aegis import Study, load_policy
@@ -18,8 +20,10 @@ from aegis.advisor.confidence import Prefer, configuration_masking, tie_margin
 from aegis.advisor.released import error_of
 from aegis.advisor.search.neighbours import masking
 from aegis.advisor.search.problem import make_problem
+from aegis.cli.advice import search_sections
 from aegis.errors import PolicyError
 from aegis.measures import get
+from aegis.present import Finding
 from aegis.summary import summarize
 from search_support import prepared
 
@@ -146,6 +150,15 @@ def test_a_score_of_nothing_proves_nothing() -> None:
     assert not advice.search.tells_masks_apart
     assert not advice.optimal
     assert any("to compare masks" in note for note in advice.search.notes)
+    console = Console(file=io.StringIO(), width=200)
+    for section in search_sections(advice):
+        console.print(section)
+    screen = console.file.getvalue()
+    proof = Finding.of(advice, advice.best).proof
+    assert "Scores cannot distinguish masks on this table." in proof
+    assert "may exist" not in proof
+    assert "cannot distinguish masks on this table" in screen
+    assert "nothing is proven" not in screen
 
 
 def test_values_that_all_differ_hide_nothing() -> None:

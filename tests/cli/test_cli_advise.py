@@ -131,8 +131,10 @@ def test_the_figure_of_a_class_of_few_rows_is_doubted_where_it_stands(shell, fol
     assert shell("init", "few.csv", "--label", "back", "-o", "few.yaml").code == 0
     for more in ((), ("--explain", "--report", "few.html")):
         said = plain(shell("advise", "few.csv", "-p", "few.yaml", *more).out)
-        doubt = "A class of back has fewer than 25 rows, so this may be chance."
+        doubt = "A class of back has fewer than 25 rows, so this figure is uncertain."
         assert said.replace("\n", " ").count(doubt) == 1
     page = (folder / "few.html").read_text()
     [figure] = re.findall(r"<dt>Expected AUC</dt>.*?</div>", page, re.DOTALL)[:1]
-    assert "A class of back has fewer than 25 rows, so this may be chance" in html.unescape(figure)
+    assert "A class of back has fewer than 25 rows, so this figure is uncertain" in html.unescape(
+        figure
+    )

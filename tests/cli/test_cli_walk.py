@@ -181,7 +181,7 @@ def test_a_higher_score_below_the_first_is_explained_where_it_is_seen(said, walk
     assert highest[3] != "~"
     assert rows[0][3] == "~"
     assert (
-        "does better by more than Aegis can measure: proven. Of those found that are as good, it is "
+        "scores measurably better. Of those found that are as good, it is "
         "the one that masks least." in plain(out)
     )
     assert "proven best" not in out

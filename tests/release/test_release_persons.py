@@ -19,6 +19,7 @@ from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.policy import Configuration, Policy, dump_policy, load_policy
 from aegis.release import apply, applying, audit, release_sql
+from aegis.report import render_certificate
 
 
 def visits(seed: int = 0, rows: int = 240) -> pd.DataFrame:
@@ -323,6 +324,42 @@ def test_a_certificate_by_persons_is_audited_by_rows(tmp_path: Any) -> None:
     document["privacy"]["k"] = check.audit.report.k + 1
     stated.write_text(json.dumps(document))
     assert "privacy.k" in [m.what for m in aegis.check_certificate(output, stated).mismatches]
+
+
+def test_rows_of_one_person_only_are_not_called_unique(tmp_path: Any, capsys: Any) -> None:
+    """Two rows of a person may be equal: neither is the only one, but both are of one person."""
+    visited = visits()
+    frame = pd.concat([visited, visited[:40]]).astype({"patient": str})
+    frame.to_parquet(tmp_path / "t.parquet")
+    stated, output, page = tmp_path / "p.yaml", tmp_path / "o.csv", tmp_path / "c.json"
+    chosen = {"chosen": {"age": {"bucketize": {"width": 2}}}}
+    stated.write_text(dump_policy(policy_of(configurations=chosen)))
+    words = [str(tmp_path / "t.parquet"), "-p", str(stated), "-o", str(output)]
+    assert run(["apply", *words, "--certificate", str(page)]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    shown = frame.assign(age=frame["age"] // 2)
+    kept = shown[shown.groupby(["age", "zip"])["patient"].transform("nunique") >= 5]
+    cells = kept.groupby(["age", "zip", "ward", "y"])["patient"]
+    of_one = int((cells.transform("nunique") == 1).sum())
+    unique = int((cells.transform("size") == 1).sum())
+    assert 0 < unique < of_one
+    sentence = (
+        f"{of_one} of {len(kept)} released rows have values of one person only in all columns "
+        "together"
+    )
+    assert sentence in screen
+    assert f"rows with values of one person only {of_one} (" in screen
+    assert "only ones" not in screen
+    html = render_certificate(json.loads(page.read_text()))
+    assert sentence in html
+    assert "Rows with values of one person only" in html
+    assert "only ones" not in html
+    assert run(["audit", str(output), "--certificate", str(page)]) == 0
+    printed = capsys.readouterr()
+    screen = " ".join((printed.out + printed.err).split())
+    assert f"{unique} of {len(kept)} released rows are the only ones" in screen
+    assert f"rows unique in all columns {unique} (" in screen
+    assert "More rows may have values of one person only than are unique." in screen
 
 
 def test_advice_and_certificate_hold_out_all_rows_of_a_person(tmp_path):

@@ -79,6 +79,12 @@ def test_the_report_states_the_expected_r2_and_the_errors_that_the_terminal_prin
     assert figure.errors in stated["Expected R2"][1]
 
 
+def test_the_page_says_what_the_range_of_an_r2_contains() -> None:
+    """The terminal says the same (`UtilityFigure.range_words`)."""
+    page = render_report(advice())
+    assert "an expected R2 contains about seven of ten, and most others do better." in page
+
+
 def test_without_an_admissible_one_the_closest_is_named_and_what_would_admit_it() -> None:
     far = ranked("far", suppressed=400, admissible=False, violations=["k-anonymity: 400 rows"])
     near = ranked("near", suppressed=31, admissible=False, violations=["k-anonymity: 31 rows"])

@@ -379,3 +379,17 @@ def test_terminal_and_certificate_show_no_digit_that_rounding_removed(tmp_path: 
     assert said in render_certificate(document)
     without_rows = document | {"input": {}}
     assert f" instead of {reference:,.1f}" in render_certificate(seal(without_rows))
+
+
+@pytest.mark.parametrize("person", [None, "who"])
+def test_the_limit_of_a_rule_counts_what_the_rule_counts(
+    person: str | None, tmp_path: Path
+) -> None:
+    visited = table()
+    who = pa.array([row // 4 for row in range(len(visited))])
+    changes: dict[str, Any] = {} if person is None else {"person": person}
+    study = aegis.Study(visited.append_column("who", who), policy(**changes))
+    study.report(study.rank(), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text().replace("\u00a0", " ")
+    limit = "rows: 90 rows" if person is None else "persons: 22 persons"  # 30 % of 75, down
+    assert f"suppressed, at most 30 % of the {limit}." in page

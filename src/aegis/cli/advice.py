@@ -109,7 +109,7 @@ def _result(search: SearchFigures, advice: Advice) -> str:
             return "stopped before anything admissible was found; whether there is any is not known"
         return "proven: no combination meets the rule"
     if not search.tells_masks_apart:
-        return "scores cannot distinguish masks on this table; nothing is proven"
+        return "scores cannot distinguish masks on this table"
     if search.optimal:
         if advice.by_release:
             return "the highest score on all rows is proven; the first one has a better release"

@@ -359,5 +359,5 @@ def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:
     ]
     outside = release.audit.outside
     if outside is not None and outside.rows is not None and outside.unique_rows is not None:
-        figures.append(("rows unique in all columns", share(outside.unique_rows, outside.rows)))
+        figures.append((outside.unique_title, share(outside.unique_rows, outside.rows)))
     return [*figures, (f"{report.unit} at risk above 0.2", f"{report.at_risk['0.2']:,}")]

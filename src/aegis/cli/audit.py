@@ -221,7 +221,7 @@ def _outside(audited: Audit) -> Iterator[RenderableType]:
     if outside is None or outside.rows is None or outside.unique_rows is None:
         return
     yield heading("Outside the quasi-identifiers")
-    yield pairs((("rows unique in all columns", share(outside.unique_rows, outside.rows)),))
+    yield pairs(((outside.unique_title, share(outside.unique_rows, outside.rows)),))
     yield from (line(f"{sentence[:1].upper()}{sentence[1:]}.") for sentence in outside.sentences)
 
 

@@ -48,7 +48,8 @@ def outside_stated(document: Mapping[str, Any]) -> Outside | None:
     outside = document["privacy"].get("outside")
     if not isinstance(outside, Mapping):
         return None
-    return Outside.from_dict(outside, _label_column(document))
+    persons = document["privacy"].get("person") is not None
+    return Outside.from_dict(outside, _label_column(document), persons=persons)
 
 
 def figure_stated(document: Mapping[str, Any]) -> UtilityFigure | None:

@@ -399,7 +399,7 @@ def _doubt(advice: Advice) -> str:
     if advice.expectation is not None and advice.expectation.lost_classes:
         label = advice.summary["label"]
         lost = f"The release suppresses all rows of a class of {label}, so no model can learn this class."
-    few_rows = "" if few is None else f"{unquoted(few)}, so this may be chance."
+    few_rows = "" if few is None else f"{unquoted(few)}, so this figure is uncertain."
     return " ".join(filter(None, (lost, few_rows[:1].upper() + few_rows[1:])))
 
 
@@ -444,10 +444,10 @@ def _proof(advice: Advice) -> str:
     if search is not None and advice.combinations == 1:
         return "The policy allows no other combination of masks."
     if advice.by_release:
-        proven = " (proven)" if search is not None and search.optimal else " of those tried"
+        best = "proven best" if search is not None and search.optimal else "best of those tried"
         return (
-            f"Another of the {among} scores best{proven}{_objective(advice)} on all rows, but its "
-            "release suppresses rows and keeps less."
+            f"One of the {among} scores better{_objective(advice)} on all rows ({best}), but its "
+            "release loses rows and so keeps less."
         )
     chosen, first = "", advice.preferred
     if isinstance(first, FirstByMasking):
@@ -457,7 +457,7 @@ def _proof(advice: Advice) -> str:
     if search is None:
         return _ranked_among(advice, among) + chosen
     if advice.optimal and chosen:
-        return f"None of the {among} does better by more than Aegis can measure: proven.{chosen}"
+        return f"Proven: none of the {among} scores measurably better.{chosen}"
     if advice.optimal:
         return f"None of the {among} does better{_objective(advice)}{_ranked_on(advice)}: proven."
     best = "about as good as the best" if chosen else "the best"
@@ -505,6 +505,8 @@ def possible_words(search: SearchFigures, ranked_on: str = "", *, is_best: bool 
     that was found. They state scores of the objective: a percentage would stand next to the
     percentage of utility kept, and would mean something else.
     """
+    if not search.tells_masks_apart:
+        return "Scores cannot distinguish masks on this table."
     if search.best is None or search.bound is None or not search.gap or says_nothing(search):
         return "Better ones may exist."
     measure = measure_words(search.objective)

@@ -208,16 +208,18 @@ class PrivacyRule:
 
     def missing_classes(self, suppressed_rows: int) -> tuple[str, ...]:
         """Return a tuple with one sentence that says what suppressed rows reveal about the sensitive
-        attributes of this rule; empty if no row is suppressed, or if the rule protects no attribute.
+        attributes of this rule; empty if the rule protects no attribute, or if so few rows are
+        suppressed that each missing class may have been too small.
         """
-        if not self.sensitive or not suppressed_rows:
+        if not self.sensitive or suppressed_rows < self.implied_size:
             return ()
         unit = "rows" if self.person is None else "persons"
         return (
             f"Suppressed rows may reveal their values of {joined(self.sensitive)}: somebody who knows everybody's "
-            "quasi-identifiers sees which classes are missing. A missing class of "
-            f"{self.implied_size:,} {unit} or more broke the rule with these values, so they are easier to "
-            f"guess. To lower this risk, choose masks that suppress fewer rows (now {suppressed_rows:,})",
+            "quasi-identifiers sees which classes are missing. If one of them has "
+            f"{self.implied_size:,} {unit} or more, it was not too small, so its values broke the rule. "
+            "To lower this risk, choose masks that suppress fewer rows "
+            f"(now {suppressed_rows:,})",
         )
 
     @property

@@ -349,7 +349,8 @@ def audit_rows(
 def _rows_alone(person: str) -> str:
     return (
         f"The table does not contain {person}, so rows are counted instead of persons. A class "
-        "has at least as many rows as persons."
+        "has at least as many rows as persons. More rows may have values of one person only than "
+        "are unique."
     )
 
 

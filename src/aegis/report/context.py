@@ -115,7 +115,7 @@ def build_context(
         "estimates": [r for r in advice.ranking if r.estimate is not None],
         "changes": () if advice.estimated is None else advice.estimated.changes,
         "shortfalls": _shortfalls(advice),
-        "rule": _rule_section(_rule(advice.policy), advice.policy, advice.summary["rows"]),
+        "rule": _rule_section(advice),
         "privacy": None
         if advice.privacy is None
         else privacy_section(
@@ -485,17 +485,22 @@ def _part(left_out: int | None, total: int) -> str:
     return "–" if left_out is None else part(left_out, total)
 
 
-def _rule_section(
-    rule: PrivacyRule | None, policy: Mapping[str, Any], total: int
-) -> dict[str, Any]:
+def _rule_section(advice: Advice) -> dict[str, Any]:
+    """Return the requirements of the rule, and how many rows or persons it allows to suppress."""
+    rule, policy = _rule(advice.policy), advice.policy
     limit = float((policy.get("privacy") or {}).get("suppression", 0.0))
-    allowed = rule.allowed_rows(total) if rule else total
+    total = advice.summary["rows"]
+    unit = "row" if policy.get("person") is None else "person"
+    if unit == "person":
+        total = None if advice.privacy is None else advice.privacy.before.persons
+    allowed = total if total is None or rule is None else rule.allowed_rows(total)
+    share_allowed = f"{100 * limit:g}\u00a0% of the {unit}s"
     return {
         "criteria": [sentence(str(criterion)) for criterion in rule.criteria] if rule else [],
         "short": _in_one_phrase([str(criterion) for criterion in rule.criteria]) if rule else "",
         "limit": 100 * limit,
-        "limit_text": f"{100 * limit:g}\u00a0%",
-        "allowed": rows(allowed),
+        "share_allowed": share_allowed,
+        "allowed": share_allowed if allowed is None else counted(allowed, unit),
     }
 
 

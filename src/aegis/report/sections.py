@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 from aegis.present import IN_WORDS, mask_shown
 from aegis.privacy import PrivacyReport
 from aegis.privacy.report import AttributeFigures, SizeBin
-from aegis.report.words import NONE, clean, count, few, figure, measured, portion, share
+from aegis.report.words import (
+    NONE,
+    clean,
+    count,
+    few,
+    figure,
+    measured,
+    portion,
+    sentence,
+    share,
+)
 from aegis.words import counted, unquoted
 
 if TYPE_CHECKING:
@@ -400,7 +410,7 @@ def unique_figure(outside: Outside | None) -> KeyFigure | None:
         f"{count(outside.unique_rows)} of {count(outside.rows)} released rows; "
         "the rule covers the quasi-identifiers alone"
     )
-    return "Unique in all columns", share(outside.unique_rows, outside.rows), note
+    return sentence(outside.unique_title), share(outside.unique_rows, outside.rows), note
 
 
 def options_text(recipe: Recipe) -> str:

@@ -54,10 +54,9 @@ class Outside:
     Attributes
     ----------
     rows, unique_rows
-        The number of rows, and the number of unique rows: no other row (or no row of another
-        person, if persons are counted) has the same values in all columns. None if the rows were
-        not available, if their values are drawn with noise, or if there are more than two million
-        rows.
+        The number of rows, and the number of unique rows: no other row has the same values in all
+        columns or, if persons are counted, no row of another person has. None if the rows were not
+        available, if their values are drawn with noise, or if there are more than two million rows.
     near_keys
         Columns in which nearly every row has a different value, and the number of values of each.
     singling
@@ -68,6 +67,8 @@ class Outside:
     label
         Name of the label, if it is known. For the label, the sentences on risks propose a different
         remedy.
+    persons
+        Whether persons are counted.
     """
 
     rows: int | None
@@ -76,9 +77,12 @@ class Outside:
     singling: Singling | None = None
     implied: tuple[Implication, ...] | None = None
     label: str | None = None
+    persons: bool = False
 
     @classmethod
-    def from_dict(cls, entries: Mapping[str, Any], label: str | None = None) -> Outside:
+    def from_dict(
+        cls, entries: Mapping[str, Any], label: str | None = None, *, persons: bool = False
+    ) -> Outside:
         """Rebuild the record from JSON values; earlier versions of Aegis wrote fewer fields."""
         few, implied = entries.get("singling"), entries.get("implied")
         return cls(
@@ -88,7 +92,15 @@ class Outside:
             singling=None if few is None else Singling(tuple(few["columns"]), few["unique_rows"]),
             implied=None if implied is None else tuple(Implication(**entry) for entry in implied),
             label=label,
+            persons=persons,
         )
+
+    @property
+    def unique_title(self) -> str:
+        """A title for the number of unique rows."""
+        if self.persons:
+            return "rows with values of one person only"
+        return "rows unique in all columns"
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -112,9 +124,11 @@ class Outside:
                 f" ({joined(self.singling.columns)} {verb} {self.singling.unique_rows:,} of them within "
                 "their classes)"
             )
+        unique = "are the only ones with their values in all columns together"
+        if self.persons:
+            unique = "have values of one person only in all columns together"
         return (
-            f"{self.unique_rows:,} of {self.rows:,} released rows are the only ones with their values in "
-            f"all columns together{few}: the rule covers only the quasi-identifiers, and somebody who "
+            f"{self.unique_rows:,} of {self.rows:,} released rows {unique}{few}: the rule covers only the quasi-identifiers, and somebody who "
             "knows more about a person can find the row",
         )
 
@@ -255,7 +269,8 @@ def outside_of(
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
         return Outside(rows=rows, unique_rows=int(rows == 1), label=label)
     with _counted(source, table, columns, quasi, person) as (counted, keys):
-        return _outside_in(source, counted, columns, quasi, keys, label)
+        found = _outside_in(source, counted, columns, quasi, keys, label)
+    return replace(found, persons=person is not None)
 
 
 def _outside_in(
