@@ -147,11 +147,14 @@ def _utility(utility: Mapping[str, Any], certificate: Mapping[str, Any]) -> Iter
         yield "Utility kept", value if share is None else percent(share), note
         return
     figure = utility_stated(utility, certificate)
-    each = {"": figure, **{f", {_name(name)}": one for name, one in figure.labels.items()}}
-    for label, one in each.items():
-        share = one.utility_kept
-        value = measured(one.value) if share is None else percent(share)
-        yield f"Utility kept{label}", value, one.basis
+    each = {
+        "": figure,
+        **{f", {_name(name)}": labelled for name, labelled in figure.labels.items()},
+    }
+    for label, labelled in each.items():
+        share = labelled.utility_kept
+        value = measured(labelled.value) if share is None else percent(share)
+        yield f"Utility kept{label}", value, labelled.basis
 
 
 def _name(column: object) -> str:

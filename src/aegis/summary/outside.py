@@ -269,8 +269,8 @@ def outside_of(
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
         return Outside(rows=rows, unique_rows=int(rows == 1), label=label)
     with _counted(source, table, columns, quasi, person) as (counted, keys):
-        found = _outside_in(source, counted, columns, quasi, keys, label)
-    return replace(found, persons=person is not None)
+        outside = _outside_in(source, counted, columns, quasi, keys, label)
+    return replace(outside, persons=person is not None)
 
 
 def _outside_in(

@@ -423,11 +423,11 @@ def _find_steady(
         for column in facts
         if column.kind in kinds and column.distinct > 1
     ]
-    found = find_steady(source, sample, list(keys), others[:MOST_STEADY])
+    determined = find_steady(source, sample, list(keys), others[:MOST_STEADY])
     by_name = {column.name: column for column in facts}
     steady: dict[str, tuple[str, ...]] = {}
     numbers: dict[str, str] = {}
-    for key, names in found.items():
+    for key, names in determined.items():
         values = keys[key].distinct
         coarse = [name for name in names if by_name[name].distinct < ALIKE * values]
         if len(coarse) < FEWEST_STEADY:
