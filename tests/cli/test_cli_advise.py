@@ -5,9 +5,14 @@ from __future__ import annotations
 import html
 import json
 import re
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from cli_support import plain
 
+from aegis.cli.main import run
 from aegis.words import cut
 
 
@@ -138,3 +143,21 @@ def test_the_figure_of_a_class_of_few_rows_is_doubted_where_it_stands(shell, fol
     assert "A class of back has fewer than 25 rows, so this figure is uncertain" in html.unescape(
         figure
     )
+
+
+@pytest.mark.parametrize("more", [[], ["--explain"]])
+def test_rows_without_a_label_are_counted(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = ["yes", "no", None, "yes"] * 30
+    pq.write_table(pa.table({"a": [*range(4)] * 30, "y": labels}), tmp_path / "t.parquet")
+    policy = {
+        "version": 1,
+        "label": "y",
+        "privacy": {"k": 2},
+        "attributes": {"a": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    }
+    (tmp_path / "p.yaml").write_text(json.dumps(policy))
+    words = ["advise", str(tmp_path / "t.parquet"), "-p", str(tmp_path / "p.yaml"), *more]
+    assert run(words) == 0
+    assert "120 rows, 30 of them without a label" in capsys.readouterr().out

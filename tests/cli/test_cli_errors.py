@@ -106,6 +106,12 @@ def test_a_policy_of_another_table_is_asked_about(words, shell, folder):
     assert "Did you mean 'zipp'?" in error_of(shell(*words))
 
 
+@pytest.mark.parametrize("more", [(), ("-o", "x.csv", "--into", "x")])
+def test_a_release_goes_to_exactly_one_place(more, shell, folder):
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", *more)
+    assert "Give exactly one of --output FILE and --into NAME." in error_of(shell(*words))
+
+
 @pytest.mark.parametrize("command", ["audit", "risk"])
 def test_a_release_without_a_column_of_the_policy_is_asked_about(command, shell, folder):
     (folder / "other.csv").write_text("Age,income,town\n1,high,a\n2,low,b\n")

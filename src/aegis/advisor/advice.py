@@ -213,6 +213,14 @@ class Advice:
         return about + counted(self.summary["rows"], "row")
 
     @property
+    def labelled_words(self) -> str:
+        """The number of rows in words, and how many of them have no label, if there are any."""
+        unlabelled = self.summary.get("unlabelled_rows")
+        if not unlabelled or self.estimated is not None:
+            return self.rows_words
+        return f"{self.rows_words}, {unlabelled:,} of them without a label"
+
+    @property
     def label_rows(self) -> list[float] | None:
         """The number of rows in each class of the label; None if it is not known."""
         label_rows = self.summary.get("classes")

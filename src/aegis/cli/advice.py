@@ -328,7 +328,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
     quasi = len(policy.quasi_identifiers)
     yield pairs(
         (
-            ("Table", f"{origin}: {advice.rows_words}"),
+            ("Table", f"{origin}: {advice.labelled_words}"),
             ("Label", _label(summary)),
             (
                 "Attributes",

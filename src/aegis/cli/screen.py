@@ -78,7 +78,7 @@ def _head(advice: Advice, best: Ranked, origin: str, policy: Policy) -> tuple[st
         worth = counted(round(weights["effective_rows"]), "row")
         more = f"; weights {weights['column']} (worth {worth} of equal weight)"
     return (
-        f"{origin}: {advice.rows_words}; {f'label{several} {label}' if label else 'no label'}{more}",
+        f"{origin}: {advice.labelled_words}; {f'label{several} {label}' if label else 'no label'}{more}",
         f"Rule: {policy.privacy}",
         words.title,
         words.released,
