@@ -112,6 +112,35 @@ DEFINITIONS: Mapping[str, Callable[[Class, Criterion], float]] = {
 }
 """The figure of a class by the model's name."""
 
+
+def too_lonely(classes: Sequence[Class], asked: Criterion) -> list[bool]:
+    """Return which classes go, those with the fewest people first, until the mean risk is low enough."""
+    for fewest in [*sorted({one.people for one in classes}), math.inf]:
+        left = [one for one in classes if one.people >= fewest]
+        rows = sum(one.rows for one in left)
+        if not rows or sum(one.rows / one.people for one in left) / rows <= asked["threshold"]:
+            break
+    return [one.people < fewest for one in classes]
+
+
+def alone_or_alike(classes: Sequence[Class], asked: Criterion) -> list[bool]:
+    return [
+        one.rows < asked["k"] or max(shares(one.values)) > asked["alpha"] + 1e-9 for one in classes
+    ]
+
+
+def outside(classes: Sequence[Class], asked: Criterion) -> list[bool]:
+    low, high = asked["minimum"] - 1e-9, asked["maximum"] + 1e-9
+    return [not low <= one.rows / one.people <= high for one in classes]
+
+
+FAILING: Mapping[str, Callable[[Sequence[Class], Criterion], list[bool]]] = {
+    "alpha_k": alone_or_alike,
+    "delta_presence": outside,
+    "max_risk.marketer": too_lonely,
+}
+"""Which classes fail, by the name of a model that decides this by more than its figure."""
+
 ELSEWHERE = {
     "population_uniqueness.dankar": "test_privacy_uniqueness.py",
     "population_uniqueness.pitman": "test_privacy_uniqueness.py",

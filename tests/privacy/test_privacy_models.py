@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from privacy_brute import Rows, groups, rows, table_of
-from privacy_definitions import DEFINITIONS, ELSEWHERE, Class
+from privacy_definitions import DEFINITIONS, ELSEWHERE, FAILING, Class
 
 from aegis.errors import InternalError, PolicyError
 from aegis.privacy import (
@@ -53,7 +53,7 @@ def coarser(
     return fine, coarse, [merged.index(merge[one]) for one in classes]
 
 
-def criterion(model: PrivacyModel, limit: float, **more: float) -> Criterion:
+def criterion(model: PrivacyModel, limit: float | None = None, **more: float) -> Criterion:
     given: dict[str, object] = {}
     if ModelNeed.SENSITIVE in model.needs:
         given["attribute"] = "s"
@@ -62,7 +62,7 @@ def criterion(model: PrivacyModel, limit: float, **more: float) -> Criterion:
         for one in model.parameters
         if one.default is None and one.name != model.limit
     }
-    return model.criterion(given | {model.limit: limit} | more)
+    return model.criterion(given | ({} if limit is None else {model.limit: limit}) | more)
 
 
 def just_met(model: PrivacyModel, table: ClassTable) -> Criterion | None:
@@ -112,6 +112,33 @@ def test_figures_are_those_of_the_definition(
         for own, number in zip(values, people, strict=True)
     ]
     assert figures == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model", [one for one in MODELS if one.fails is not None], ids=lambda one: one.name
+)
+@settings(max_examples=40)
+@given(given=rows, extra=surplus, data=st.data())
+def test_classes_that_fail_are_those_of_the_definition(
+    model: PrivacyModel, given: Rows, extra: list[int], data: st.DataObject
+) -> None:
+    """A model with `fails` may promise more than its figure says, and must check all of it."""
+    assert model.name in FAILING, (
+        f"add which classes fail {model.name!r} by its definition to FAILING in privacy_definitions.py"
+    )
+    values = groups(given)
+    people = [len(own) + more for own, more in zip(values, extra, strict=False)]
+    strengths = {
+        one.name: data.draw(st.integers(1, 4) if one.whole else st.sampled_from([0.2, 0.5, 0.8]))
+        for one in model.parameters
+    }
+    try:
+        asked = criterion(model, **strengths)
+    except PolicyError:  # a least share above the greatest
+        reject()
+    classes = [Class(own, number, values) for own, number in zip(values, people, strict=True)]
+    failing = asked.failing(table_of(given, people))
+    assert failing.tolist() == FAILING[model.name](classes, asked)
 
 
 class Watched:
