@@ -192,7 +192,9 @@ def test_what_is_bound_is_named() -> None:
     """Each hollow name is public, and no exception outlives its name."""
     hollow = of_the_package().hollow
     bound, gone = sorted(hollow - PUBLIC_NAMES), sorted(PUBLIC_NAMES - hollow)
-    assert not bound, f"these names say nothing of their content (HOLLOW), so choose others: {bound}"
+    assert not bound, (
+        f"these names say nothing of their content (HOLLOW), so choose others: {bound}"
+    )
     assert not gone, f"take out of PUBLIC_NAMES: {gone}"
 
 

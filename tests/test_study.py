@@ -381,5 +381,5 @@ def test_an_entry_of_a_ranking_says_its_masks() -> None:
     best = aegis.Study(table(), policy()).advise().require_best()
     first, *lines = repr(best).splitlines()
     assert first.startswith(f"Ranked('best-1': score {best.score:.6g}, ")
-    assert first.endswith("% kept, meets the rule)")
+    assert first.endswith("% kept, rule met)")
     assert lines == [f"  {name}: {mask}" for name, mask in best.mask_texts.items()]

@@ -253,14 +253,6 @@ def test_a_number_for_each_name_numbers_the_same_persons() -> None:
     assert role_of(table, "grade")[0] is not Role.IDENTIFIER
 
 
-def test_numbers_of_cases_that_both_sexes_share_are_no_persons_and_that_is_asked() -> None:
-    table = panel(caseid=lambda person, random: random.permutation(person))
-    proposed = init_policy(table, label="better")
-    assert (proposed.policy.attributes["caseid"].role, proposed.person) == (Role.IDENTIFIER, None)
-    warning = proposed.profiles["caseid"].warning
-    assert warning.startswith("rows with the same value differ in sex")
-
-
 def test_measured_whole_numbers_that_all_differ_are_left_out_and_that_is_asked() -> None:
     random = np.random.default_rng(2)
     table = pd.DataFrame(

@@ -27,7 +27,7 @@ from aegis.policy.suggest.names import (
     read_words,
     word_list,
 )
-from aegis.words import counted, joined, percent
+from aegis.words import counted, percent
 
 FEWEST_FOR_UNIQUE = 20
 """If there are fewer values than this, it means nothing that all of them differ."""
@@ -200,11 +200,6 @@ def warn_of(facts: ColumnFacts, role: Role) -> str:
         return (
             f"in {counted(doubled, 'row')}, the value is that of another row, but the rule counts rows: "
             f"delete rows that are doubled, or count persons (`person: {facts.name}`)"
-        )
-    if role is Role.IDENTIFIER and facts.varies and doubled:
-        return (
-            f"rows with the same value differ in {joined(facts.varies)}, so it does not number persons, and the rule "
-            f"counts rows: if it does all the same, write `person: {facts.name}`"
         )
     if role is Role.IDENTIFIER and _may_be_measured(facts):
         return (
@@ -695,8 +690,7 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
     """
     repeats = 2 <= facts.distinct <= (1 - REPEATED) * facts.values
     # A class counts all its rows without a key as one person: it never has fewer persons than that.
-    lacking = facts.nulls > PARTLY * facts.rows
-    if not repeats or lacking or facts.varies or names_moment(facts.spoken):
+    if not repeats or facts.nulls > PARTLY * facts.rows or names_moment(facts.spoken):
         return PersonEvidence.NONE
     concept = facts.concept
     number = concept is not None and concept.name == NUMBER
