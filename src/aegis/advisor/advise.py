@@ -408,7 +408,7 @@ def _by_estimate(
     estimates = case.estimates(summary, choices, measure=measure, progress=progress)
     entries = [(replace(r, estimate=estimates[r.name]), choice) for r, choice in scored]
     # What the estimates do not distinguish stays in the order of the measure.
-    return sorted(entries, key=lambda s: s[0].ranking_key(0)[:3])
+    return sorted(entries, key=lambda s: s[0].ranking_key(0)[:-1])
 
 
 def weight_notes(summary: Summary) -> list[str]:

@@ -654,6 +654,11 @@ class UtilityFigure:
         """What to read beside the share kept: that it may be chance, if so, and the scores."""
         return f"may be chance; {self.detail}" if self.by_chance else self.detail
 
+    @property
+    def by_label(self) -> dict[str, UtilityFigure]:
+        """This figure under "", and, of several labels, that of each label by its name."""
+        return {"": self, **self.labels}
+
     def chance(self, label: str) -> tuple[str, ...]:
         """Return a tuple with a warning that the AUC or R2 with which models predict `label` may be
         chance; empty if it is not.

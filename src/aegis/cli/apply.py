@@ -323,10 +323,12 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         figures.append(("differential privacy", release.differential_privacy.in_words))
     utility = release.utility
     if utility is not None:
-        each = {"": utility, **{f": {name}": figure for name, figure in utility.labels.items()}}
         figures += [
-            (f"utility kept{label}", f"{percent(figure.utility_kept)} ({figure.basis})")
-            for label, figure in each.items()
+            (
+                f"utility kept: {name}" if name else "utility kept",
+                f"{percent(figure.utility_kept)} ({figure.basis})",
+            )
+            for name, figure in utility.by_label.items()
         ]
     elif release.certificate is None and release.into is None:
         figures.append(("utility kept", "not measured: --certificate FILE measures and states it"))

@@ -146,15 +146,10 @@ def _utility(utility: Mapping[str, Any], certificate: Mapping[str, Any]) -> Iter
         note = f"by {utility['measure']}"
         yield "Utility kept", value if share is None else percent(share), note
         return
-    figure = utility_stated(utility, certificate)
-    each = {
-        "": figure,
-        **{f", {_name(name)}": labelled for name, labelled in figure.labels.items()},
-    }
-    for label, labelled in each.items():
-        share = labelled.utility_kept
-        value = measured(labelled.value) if share is None else percent(share)
-        yield f"Utility kept{label}", value, labelled.basis
+    for name, figure in utility_stated(utility, certificate).by_label.items():
+        share = figure.utility_kept
+        value = measured(figure.value) if share is None else percent(share)
+        yield f"Utility kept, {_name(name)}" if name else "Utility kept", value, figure.basis
 
 
 def _name(column: object) -> str:

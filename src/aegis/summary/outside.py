@@ -128,8 +128,8 @@ class Outside:
         if self.persons:
             unique = "have values of one person only in all columns together"
         return (
-            f"{self.unique_rows:,} of {self.rows:,} released rows {unique}{few}: the rule covers only the quasi-identifiers, and somebody who "
-            "knows more about a person can find the row",
+            f"{self.unique_rows:,} of {self.rows:,} released rows {unique}{few}: the rule covers only "
+            "the quasi-identifiers, and somebody who knows more about a person can find the row",
         )
 
     def _near_keys(self) -> tuple[str, ...]:

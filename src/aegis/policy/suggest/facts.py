@@ -202,6 +202,11 @@ class ColumnFacts:
         return quantiles.get(0.99, 0.0) > LONG_TAIL * quantiles.get(0.5, 0.0) >= 0
 
     @property
+    def is_bare(self) -> bool:
+        """Whether the name is a single word, such as `id`, which does not say whose."""
+        return len(self.name.split()) == 1 and self.name.isalpha()
+
+    @property
     def integral(self) -> bool:
         """Whether the column has integers, or floats that are all whole numbers: many programs can store
         a null only beside floats, and keep the floats if the rows with null are gone.

@@ -409,9 +409,7 @@ def _compound(word: str) -> tuple[str, ...]:
 MOST_KEYS = 20
 """Largest number of columns that are tested as keys: those with the most values."""
 MOST_TRAITS = 10
-"""Largest number of traits that are tested, because each trait requires one grouping of the table
-by each key.
-"""
+"""Largest number of traits that are tested."""
 FIXED = 0.98
 """A key determines a trait if at least this share of its values have a single trait; registers
 contain typing errors.

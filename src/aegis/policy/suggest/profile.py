@@ -443,7 +443,7 @@ def _named_key(facts: ColumnFacts) -> bool:
     concept = facts.concept
     if concept is None or concept.role is not Role.IDENTIFIER or names_thing_or_time(facts.spoken):
         return False
-    return not concept.weak or (len(facts.name.split()) == 1 and facts.name.isalpha())
+    return not concept.weak or facts.is_bare
 
 
 def _find_once_each(

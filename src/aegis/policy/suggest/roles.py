@@ -544,18 +544,13 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
     if facts.fractional or (names_measure(facts.spoken) and facts.kind is Kind.NUMBER):
         return False
     if concept.weak and not many:
-        return _is_bare(facts) and facts.distinct >= FEWEST_FOR_UNIQUE and facts.even
+        return facts.is_bare and facts.distinct >= FEWEST_FOR_UNIQUE and facts.even
     if numbers_person(facts.spoken) and facts.distinct > 1:
         return True
     few = concept.name == NUMBER and facts.distinct >= FEWEST_KEYS and facts.even
     if not concept.weak:
         return many or few
-    return facts.unique_share > 0.5 or _comes_back(facts) or (_is_bare(facts) and facts.even)
-
-
-def _is_bare(facts: ColumnFacts) -> bool:
-    """Return whether a name is a single word, such as `id`, which does not say whose."""
-    return len(facts.name.split()) == 1 and facts.name.isalpha()
+    return facts.unique_share > 0.5 or _comes_back(facts) or (facts.is_bare and facts.even)
 
 
 def _comes_back(facts: ColumnFacts) -> bool:
@@ -583,14 +578,15 @@ def _may_be_measured(facts: ColumnFacts) -> bool:
     """Return whether whole numbers that differ in nearly all rows may be measured: no name says what
     they are, and they do not count the rows.
     """
-    counts = facts.high is not None and facts.low is not None and facts.kind is Kind.INTEGER
-    spread = counts and facts.high - facts.low + 1 > SPARSE * facts.distinct
-    return spread and _reason_near_unique(facts, facts.concept) is not None
+    if facts.kind is not Kind.INTEGER or _reason_near_unique(facts, facts.concept) is None:
+        return False
+    return bool(facts.high - facts.low + 1 > SPARSE * facts.distinct)
 
 
 def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return why a column identifies persons, because each value has one sex, race or birth date;
-    None if it does not, or if its name has a known meaning (`concept`).
+    """Return why a column identifies persons, because each value has one sex, race or birth date, or
+    one value of other columns if it is named as a key; None if it does not, or if its name has
+    another known meaning (`concept`).
     """
     if concept is not None or not facts.fixes:
         return None
@@ -679,7 +675,9 @@ class PersonEvidence(IntEnum):
     RECORD = 2
     """Its name refers to a number of a person or of a record."""
     TRAITS = 3
-    """Each of its values occurs with only one sex, race or date of birth."""
+    """Each of its values occurs with only one sex, race or date of birth, or its name is that of a
+    key and each value has one value of three other columns.
+    """
     NAME = 4
     """Its name says that it identifies persons, as in `patient_id`."""
 
@@ -705,7 +703,7 @@ def person_evidence(facts: ColumnFacts) -> PersonEvidence:
         return PersonEvidence.TRAITS
     # Of a bare `id`: a word before it says of what, and that is seldom a person.
     if concept is not None and concept.weak and concept.role is Role.IDENTIFIER:
-        number = _is_bare(facts) and (_comes_back(facts) or facts.even)
+        number = facts.is_bare and (_comes_back(facts) or facts.even)
     if number:
         return PersonEvidence.RECORD
     # In a small table, hardly any number repeats: that says nothing of persons with several rows.
